@@ -1,0 +1,64 @@
+//! The goods: what was paid for, what it cost, and the moment at which it is no longer worth anything.
+
+use crate::time::Timestamp;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use core::fmt;
+use core::time::Duration;
+
+/// Millionths of the provider's currency unit; floats do not belong in books.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
+pub struct Money(pub u64);
+
+/// The answer itself, in the form in which the provider sent it.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct Goods {
+    pub text: String,
+    /// Whether `text` is a JSON document (an object or an array) rather than a plain token.
+    pub is_json: bool,
+    /// What came along with it: the user agent it is bound to, cookies, and the like.
+    pub extras: BTreeMap<String, String>,
+}
+
+impl Goods {
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+}
+
+impl fmt::Debug for Goods {
+    /// An answer is as good as money: its text never reaches a log by way of `{:?}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Goods({} bytes)", self.text.len())
+    }
+}
+
+/// What a provider handed over, before we have judged how fresh it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    pub goods: Goods,
+    /// When the provider says that it solved the task; most do not say.
+    pub solved_at: Option<Timestamp>,
+    pub cost: Money,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub goods: Goods,
+    /// The attempt that brought it.
+    pub attempt: u32,
+    /// The earliest moment at which it can have been solved: its life is counted from here.
+    pub earliest: Timestamp,
+    /// `None` for answers that live for ever.
+    pub expires: Option<Timestamp>,
+    pub cost: Money,
+}
+
+impl Answer {
+    /// Whether it still has `min_life` ahead of it at `now`.
+    #[must_use]
+    pub fn is_good_for(&self, min_life: Duration, now: Timestamp) -> bool {
+        self.expires.is_none_or(|expires| now + min_life <= expires)
+    }
+}

@@ -1,0 +1,101 @@
+//! What can happen to an order, and what a decision asks the engine to do. A past participle is an event, an
+//! imperative an effect.
+
+use crate::answer::Delivery;
+use crate::fault::Fault;
+use crate::key::Key;
+use crate::time::Timestamp;
+use alloc::string::String;
+use core::time::Duration;
+
+/// What became of a submit. There is no `Result`: whoever made the call must say whether silence means *never
+/// arrived* (a refusal of class unreachable) or *who knows*. That one decision is where the money is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubmitOutcome {
+    /// Taken; the provider's name for the task.
+    Accepted { task: String },
+    /// Taken and solved in the same breath.
+    Answered(Delivery),
+    /// Certainly not taken.
+    Refused(Fault),
+    /// It may have been taken.
+    Unknown,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PollOutcome {
+    Pending,
+    Answered(Delivery),
+    Faulted(Fault),
+    /// The question or the reply was lost, or the reply could not be read. Harmless: the task is still there.
+    NoWord,
+}
+
+/// What a callback says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Word {
+    Answered(Delivery),
+    Faulted(Fault),
+}
+
+/// Which way an answer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    Submit,
+    Callback,
+    Poll,
+}
+
+/// Whether the provider may be given work now; the engine knows, the order only obeys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    Open,
+    ShutUntil(Timestamp),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The order's alarm rang. `stamp` is new for every ring: it tells whose write a half-known commit was.
+    Woken {
+        stamp: u64,
+        gate: Gate,
+    },
+    Submitted {
+        attempt: u32,
+        outcome: SubmitOutcome,
+    },
+    /// `asked` is when the question left: a task that was not ready was unsolved at least until then.
+    Polled {
+        attempt: u32,
+        asked: Timestamp,
+        outcome: PollOutcome,
+    },
+    /// The callback was proven genuine; it may teach us the name of the task.
+    CalledBack {
+        attempt: u32,
+        task: Option<String>,
+        word: Word,
+    },
+    /// The spare answer of this attempt now stands in the stock, as an order of its own.
+    Stocked {
+        attempt: u32,
+    },
+    /// Somebody asks for the answer for himself alone.
+    Claimed {
+        by: Key,
+        min_life: Duration,
+    },
+    Cancelled,
+    /// A person sends a dead letter on its way again.
+    Replayed,
+    /// A person has mended the provider's account.
+    Released,
+}
+
+/// What to do once the next order is committed. All effects but `Submit` may be repeated at will.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    Submit { attempt: u32 },
+    Poll { attempt: u32, task: String },
+    Stock { attempt: u32 },
+}

@@ -1,0 +1,149 @@
+//! What makes two placements one order: a 256-bit digest of what identifies the answer. Every part is written
+//! with its length in front of it, so that no two different orders collide by how their parts are joined.
+
+use crate::time::{Timestamp, millis};
+use alloc::string::String;
+use core::fmt;
+use core::time::Duration;
+use sha2::{Digest, Sha256};
+
+/// Names one order, on every node and in every store.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(pub [u8; 32]);
+
+/// Names what an answer is good for: all orders of one target can use each other's answers. It is the shelf in
+/// the stock on which they stand.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Target(pub [u8; 32]);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyError {
+    Length { found: usize },
+    NotHex { at: usize },
+}
+
+impl fmt::Display for KeyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { found } => {
+                write!(f, "an order's key is 64 hexadecimal digits, and this has {found}")
+            }
+            Self::NotHex { at } => {
+                write!(f, "an order's key is hexadecimal, and character {} is not", at + 1)
+            }
+        }
+    }
+}
+
+impl core::error::Error for KeyError {}
+
+impl Key {
+    /// The key of whoever asks for `target` now. `window` splits time, so that no order is older than it.
+    #[must_use]
+    pub fn shared(target: &Target, window: Option<Duration>, now: Timestamp) -> Self {
+        let slot = window.map_or(0, |window| 1 + now.as_millis() / millis(window).max(1));
+        Self(Digester::new("quittance/shared/1").part(&target.0).number(slot).finish())
+    }
+
+    /// The key of one placement that shares with nobody; `nonce` must be new each time.
+    #[must_use]
+    pub fn exclusive(target: &Target, nonce: u128) -> Self {
+        Self(Digester::new("quittance/exclusive/1").part(&target.0).part(&nonce.to_le_bytes()).finish())
+    }
+
+    /// The key that the caller chose, within what is his.
+    #[must_use]
+    pub fn chosen(tenant: &str, idempotency_key: &str) -> Self {
+        let digester = Digester::new("quittance/chosen/1").part(tenant.as_bytes());
+        Self(digester.part(idempotency_key.as_bytes()).finish())
+    }
+
+    /// The key under which the spare answer of an attempt stands in the stock: the same however often it is put there.
+    #[must_use]
+    pub fn spare(&self, born: Timestamp, attempt: u32) -> Self {
+        let digester = Digester::new("quittance/spare/1").part(&self.0);
+        Self(digester.number(born.as_millis()).number(attempt.into()).finish())
+    }
+
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        let digits = text.as_bytes();
+        if digits.len() != 64 {
+            return Err(KeyError::Length { found: text.chars().count() });
+        }
+        let mut bytes = [0; 32];
+        for (at, &digit) in digits.iter().enumerate() {
+            let value = match digit {
+                b'0'..=b'9' => digit - b'0',
+                b'a'..=b'f' => digit - b'a' + 10,
+                b'A'..=b'F' => digit - b'A' + 10,
+                _ => return Err(KeyError::NotHex { at }),
+            };
+            bytes[at / 2] = bytes[at / 2] << 4 | value;
+        }
+        Ok(Self(bytes))
+    }
+
+    /// Eight bytes that differ from order to order, for jitter.
+    #[must_use]
+    pub const fn grain(&self) -> u64 {
+        let b = &self.0;
+        u64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])
+    }
+
+    /// Enough of it for people to tell orders apart.
+    #[must_use]
+    pub fn short(&self) -> String {
+        alloc::format!("{self}")[..12].into()
+    }
+}
+
+fn hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex(&self.0[..6], f)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex(&self.0, f)
+    }
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        hex(&self.0[..6], f)
+    }
+}
+
+/// SHA-256 over parts, each with its length in front.
+pub(crate) struct Digester(Sha256);
+
+impl Digester {
+    pub(crate) fn new(purpose: &str) -> Self {
+        Self(Sha256::new()).part(purpose.as_bytes())
+    }
+
+    pub(crate) fn part(mut self, bytes: &[u8]) -> Self {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+        self
+    }
+
+    pub(crate) fn number(self, n: u64) -> Self {
+        self.part(&n.to_le_bytes())
+    }
+
+    pub(crate) fn finish(self) -> [u8; 32] {
+        self.0.finalize().into()
+    }
+}

@@ -1,0 +1,60 @@
+//! What a kind of order is made of: its parameters, which of them identify the answer, and how long the answer
+//! lives. The kinds themselves are data, kept elsewhere; to this crate their names mean nothing.
+
+use crate::policy::Pace;
+use alloc::borrow::Cow;
+use core::time::Duration;
+
+/// What a parameter must look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Text,
+    /// An absolute http or https address.
+    PageAddress,
+    /// The bytes of a picture, a sound or another file, within these bounds.
+    File {
+        bytes_min: usize,
+        bytes_max: usize,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub name: &'static str,
+    pub shape: Shape,
+    pub required: bool,
+    /// Whether two orders that differ in it need different answers.
+    pub identifies: bool,
+    /// What leaving it out means, so that saying it and leaving it out is the same order.
+    pub default: Option<&'static str>,
+}
+
+/// How the identity of an answer follows from the parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Identity {
+    /// The fields that say so.
+    Fields,
+    /// Everything, except what is on the list of things that do not matter.
+    Everything,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    pub name: Cow<'static, str>,
+    pub fields: &'static [Field],
+    pub identity: Identity,
+    /// Parameters that never change the answer: how to reply, who sold the client, and the like.
+    pub immaterial: &'static [&'static str],
+    /// Parameters that say through which address the site is visited.
+    pub address_fields: &'static [&'static str],
+    /// Whether the answer only works from the address that it was solved from: the proxy then always counts.
+    pub bound_to_address: bool,
+    /// How long an answer lives, from when it was solved; `None` for ever.
+    pub life: Option<Duration>,
+    /// How much of that life the caller is promised.
+    pub margin: Duration,
+    /// Whether the site takes an answer once only.
+    pub single_use: bool,
+    /// How long answers take, until we have seen for ourselves.
+    pub pace: Pace,
+}

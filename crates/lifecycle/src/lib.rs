@@ -1,0 +1,42 @@
+//! The life of an order, as a pure function: events in, effects out.
+//!
+//! Nothing here reads a clock, rolls dice, does I/O or knows what a captcha is; whatever a decision needs
+//! comes in with the event. Start with [`transition`](transition::transition): it is the only place in
+//! Quittance where a decision about money is made.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod answer;
+pub mod backoff;
+pub mod event;
+pub mod fault;
+pub mod key;
+pub mod kind;
+pub mod order;
+pub mod policy;
+pub mod story;
+pub mod tally;
+pub mod terms;
+pub mod time;
+pub mod transition;
+
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Answer, Delivery, Goods, Money};
+pub use backoff::{Backoff, Jitter};
+pub use event::{Effect, Event, Gate, PollOutcome, SubmitOutcome, Via, Word};
+pub use fault::{Fault, FaultClass, FaultRule, FaultTable, Reaction, Remedy};
+pub use key::{Key, KeyError, Target};
+pub use kind::{Field, Identity, Kind, Shape};
+pub use order::{Attempt, DeadCause, FailCause, HandOut, Order, Phase, Progress};
+pub use policy::{Pace, Policy, Preset, WithoutWord};
+pub use story::{Beat, Entry, Story};
+pub use tally::Tally;
+pub use terms::{BadRequest, Draft, KeySettings, Reuse, Terms, Value};
+pub use time::Timestamp;
+pub use transition::{
+    Advance, Decision, Origin, Placement, Refusal, WhyIgnored, place, spare_as_order, transition,
+};

@@ -1,0 +1,312 @@
+//! One order is one record: what was agreed, where it stands, and every attempt that may still bring an answer.
+//! `due()`, `shelf()` and `forget_at()` follow from the phase, so a store can index them and know no rule.
+
+use crate::answer::Answer;
+use crate::fault::{Fault, FaultClass};
+use crate::key::{Key, Target};
+use crate::story::Story;
+use crate::terms::{Reuse, Terms};
+use crate::time::Timestamp;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+/// How many attempts an order remembers. Only an order that is placed again and again ever makes so many; of
+/// those the finished ones are forgotten first.
+pub const ATTEMPTS_KEPT_MAX: usize = 16;
+
+/// Where an order stands. Every phase that waits carries the moment at which waiting ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Waiting to be submitted; `held` if only a person can end the wait.
+    Queued {
+        until: Timestamp,
+        held: bool,
+    },
+    /// The intent is on record; the call is being made, or whoever makes it is gone.
+    Submitting {
+        attempt: u32,
+        stamp: u64,
+        until: Timestamp,
+    },
+    /// Taken by the provider.
+    Solving {
+        attempt: u32,
+        poll_at: Timestamp,
+        misses: u8,
+    },
+    /// Nobody knows whether it was taken.
+    Unsure {
+        attempt: u32,
+        until: Timestamp,
+    },
+    Solved {
+        answer: Answer,
+        at: Timestamp,
+    },
+    /// Given to one order, and to no other.
+    Taken {
+        answer: Answer,
+        by: Key,
+        at: Timestamp,
+    },
+    /// The answer expired before anybody took it.
+    Spoiled {
+        at: Timestamp,
+    },
+    Failed {
+        cause: FailCause,
+        at: Timestamp,
+    },
+    /// A dead letter.
+    Dead {
+        cause: DeadCause,
+        at: Timestamp,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FailCause {
+    Refused(Fault),
+    Cancelled,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DeadCause {
+    /// The retries for this fault are used up.
+    Spent(Fault),
+    Deadline,
+    /// Nobody knows whether it was paid for, and only a person may decide to pay again.
+    Doubt,
+}
+
+impl fmt::Display for DeadCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spent(fault) => {
+                write!(
+                    f,
+                    "retries for {} are used up, last: {}",
+                    fault.class.name(),
+                    fault.code.escape_debug()
+                )
+            }
+            Self::Deadline => f.write_str("the deadline was reached"),
+            Self::Doubt => f.write_str("nobody knows whether it was paid for"),
+        }
+    }
+}
+
+/// How far an attempt has come, as far as we know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// On record; no word yet.
+    Sent,
+    /// The order waits for this one.
+    Solving {
+        task: String,
+    },
+    /// The order goes on without it, but it is paid for: it is asked for until it answers or its life is over.
+    Trailing {
+        task: String,
+        poll_at: Timestamp,
+    },
+    /// No longer waited for. An answer may still come by itself. `counted` once a later attempt was made in
+    /// spite of it, and the books say so.
+    GivenUp {
+        counted: bool,
+    },
+    Faulted,
+    Answered,
+    /// Answered when the order needed it no more; on its way to the stock.
+    Spare {
+        answer: Answer,
+        since: Timestamp,
+    },
+}
+
+/// One paid submission, or one that may have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    pub number: u32,
+    pub sent: Timestamp,
+    /// It was certainly not solved before this moment.
+    pub unsolved_at: Timestamp,
+    /// Whether the provider is known to have taken it.
+    pub accepted: bool,
+    pub progress: Progress,
+}
+
+impl Attempt {
+    /// Whether an answer may still come of it that we have not had.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(self.progress, Progress::Sent | Progress::Solving { .. } | Progress::Trailing { .. })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub key: Key,
+    pub terms: Arc<Terms>,
+    /// When this record was made. Callbacks carry it, so that one meant for a forgotten record of the same key
+    /// is not taken for a new one.
+    pub born: Timestamp,
+    /// Each placement after the end starts a new life, with fresh retries.
+    pub life: u32,
+    pub placed: Timestamp,
+    pub deadline: Timestamp,
+    /// Whether anybody is entitled to the answer. If not, it goes to the stock.
+    pub wanted: bool,
+    pub phase: Phase,
+    pub attempts: Vec<Attempt>,
+    /// The number of the last attempt, of any life.
+    pub last_attempt: u32,
+    /// Retries in this life, by fault class. They survive every resubmission.
+    pub retries: [u8; FaultClass::ALL.len()],
+    /// How often an attempt was made while an earlier one may have been paid for, in all lives.
+    pub possible_doubles: u32,
+    pub story: Story,
+}
+
+impl Phase {
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Queued { .. } => "queued",
+            Self::Submitting { .. } => "submitting",
+            Self::Solving { .. } => "solving",
+            Self::Unsure { .. } => "unsure",
+            Self::Solved { .. } => "solved",
+            Self::Taken { .. } => "taken",
+            Self::Spoiled { .. } => "spoiled",
+            Self::Failed { .. } => "failed",
+            Self::Dead { .. } => "dead",
+        }
+    }
+
+    /// Whether the order still strives for an answer.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        matches!(
+            self,
+            Self::Queued { .. } | Self::Submitting { .. } | Self::Solving { .. } | Self::Unsure { .. }
+        )
+    }
+}
+
+/// What an order can give to whoever asks for it now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandOut<'a> {
+    NotYet,
+    /// Good, and to be shared.
+    Answer(&'a Answer),
+    /// Good, but it must be claimed first: it goes to one only.
+    Claim,
+    /// There was an answer; it has too little life left.
+    Expired,
+    /// The answer went to somebody else.
+    TakenByAnother,
+    Failed(&'a FailCause),
+    Dead(&'a DeadCause),
+}
+
+impl Order {
+    /// The moment at which this order must be woken, if any.
+    #[must_use]
+    pub fn due(&self) -> Option<Timestamp> {
+        let attempts = self.attempts.iter().filter_map(|attempt| match attempt.progress {
+            Progress::Trailing { poll_at, .. } => Some(poll_at),
+            Progress::Spare { since, .. } => Some(since),
+            _ => None,
+        });
+        self.phase_due().into_iter().chain(attempts).min()
+    }
+
+    /// The moment at which the phase itself stops waiting.
+    #[must_use]
+    pub fn phase_due(&self) -> Option<Timestamp> {
+        match &self.phase {
+            Phase::Queued { until, .. } | Phase::Unsure { until, .. } => Some(self.deadline.min(*until)),
+            Phase::Solving { poll_at, .. } => Some(self.deadline.min(*poll_at)),
+            Phase::Submitting { until, .. } => Some(*until),
+            Phase::Solved { answer, .. } if self.must_be_claimed() => answer.expires,
+            _ => None,
+        }
+    }
+
+    /// The shelf on which the answer stands for anybody to take, and when it spoils.
+    #[must_use]
+    pub fn shelf(&self) -> Option<(Target, Timestamp)> {
+        match &self.phase {
+            Phase::Solved { answer, .. } if self.terms.single_use && !self.wanted => {
+                answer.expires.map(|spoils| (self.terms.target, spoils))
+            }
+            _ => None,
+        }
+    }
+
+    /// When the record may be forgotten. Never while anything is owed, and dead letters never by themselves.
+    #[must_use]
+    pub fn forget_at(&self) -> Option<Timestamp> {
+        if self.due().is_some() {
+            return None;
+        }
+        let settled = match &self.phase {
+            Phase::Solved { answer, at } | Phase::Taken { answer, at, .. } => {
+                (*at).max(answer.expires.unwrap_or(*at))
+            }
+            Phase::Spoiled { at } | Phase::Failed { at, .. } => *at,
+            _ => return None,
+        };
+        Some(settled + self.terms.keep)
+    }
+
+    /// What somebody who needs `min_life` can have of this order now.
+    #[must_use]
+    pub fn hand_out(&self, by: Key, min_life: Duration, now: Timestamp) -> HandOut<'_> {
+        match &self.phase {
+            _ if self.phase.is_open() && !self.wanted => HandOut::Failed(&FailCause::Cancelled),
+            Phase::Solved { answer, .. } if !answer.is_good_for(min_life, now) => HandOut::Expired,
+            Phase::Solved { .. } if self.must_be_claimed() => HandOut::Claim,
+            Phase::Solved { answer, .. } => HandOut::Answer(answer),
+            Phase::Taken { by: owner, .. } if *owner != by => HandOut::TakenByAnother,
+            Phase::Taken { answer, .. } if answer.is_good_for(min_life, now) => HandOut::Answer(answer),
+            Phase::Taken { .. } | Phase::Spoiled { .. } => HandOut::Expired,
+            Phase::Failed { cause, .. } => HandOut::Failed(cause),
+            Phase::Dead { cause, .. } => HandOut::Dead(cause),
+            Phase::Queued { .. }
+            | Phase::Submitting { .. }
+            | Phase::Solving { .. }
+            | Phase::Unsure { .. } => HandOut::NotYet,
+        }
+    }
+
+    /// Whether the answer leaves by being claimed, by one order, once.
+    #[must_use]
+    pub fn must_be_claimed(&self) -> bool {
+        self.terms.single_use && (self.terms.reuse == Reuse::Exclusive || !self.wanted)
+    }
+
+    #[must_use]
+    pub fn attempt(&self, number: u32) -> Option<&Attempt> {
+        self.attempts.iter().find(|attempt| attempt.number == number)
+    }
+
+    pub(crate) fn attempt_mut(&mut self, number: u32) -> Option<&mut Attempt> {
+        self.attempts.iter_mut().find(|attempt| attempt.number == number)
+    }
+
+    /// The attempt that the phase is about.
+    #[must_use]
+    pub const fn current(&self) -> Option<u32> {
+        match self.phase {
+            Phase::Submitting { attempt, .. }
+            | Phase::Solving { attempt, .. }
+            | Phase::Unsure { attempt, .. } => Some(attempt),
+            _ => None,
+        }
+    }
+}

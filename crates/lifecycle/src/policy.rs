@@ -1,0 +1,180 @@
+//! Every span and limit that a decision depends on, with its default. The engine fills one in for each decision:
+//! the operator's settings, and what the solve times of the order's kind have taught it.
+
+use crate::backoff::{Backoff, Jitter};
+use crate::fault::{FaultClass, FaultTable, Remedy};
+use core::time::Duration;
+
+/// How long answers of a kind take, as percentiles of what was seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    pub p50: Duration,
+    pub p95: Duration,
+    pub p99: Duration,
+}
+
+/// What to do about a doubt when no callback can come to settle it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WithoutWord {
+    /// Submit again after the usual pause, and count a possible double payment.
+    Resubmit,
+    /// Bury it: a person decides.
+    Bury,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// Whether the provider can call us: a public address is configured.
+    pub callbacks: bool,
+    pub without_word: WithoutWord,
+    /// The longest that a submit may stay unreported before it is a doubt.
+    pub submit_wait: Duration,
+    /// The longest that a doubt waits for a callback.
+    pub unsure_wait: Duration,
+    /// The longest that a taken task waits for its callback before it is asked for.
+    pub callback_wait: Duration,
+    /// The soonest a task may be asked for, and the interval after that: the provider's rules.
+    pub first_poll: Duration,
+    pub poll_interval: Duration,
+    /// How long after its submission a task is worth asking for.
+    pub task_life: Duration,
+    /// How long an order may take when it does not say.
+    pub patience: Duration,
+    /// How long after the solve a placement counts as a repeat of the same order.
+    pub share_window: Duration,
+    /// How long a refusal holds back new lives of the same key.
+    pub refusal_hold: Duration,
+    /// How long a settled order is remembered after its answer has expired.
+    pub keep: Duration,
+    pub backoff: Backoff,
+    pub faults: FaultTable,
+    pub pace: Pace,
+}
+
+/// "And a little": what is added to a percentile before we say that word should have come.
+fn and_a_little(span: Duration) -> Duration {
+    span.saturating_add(span / 10).saturating_add(Duration::from_secs(1))
+}
+
+impl Policy {
+    pub const DEFAULT: Self = Self {
+        callbacks: false,
+        without_word: WithoutWord::Resubmit,
+        submit_wait: Duration::from_secs(30),
+        unsure_wait: Duration::from_secs(180),
+        callback_wait: Duration::from_secs(120),
+        first_poll: Duration::from_secs(5),
+        poll_interval: Duration::from_secs(5),
+        task_life: Duration::from_secs(600),
+        patience: Duration::from_secs(300),
+        share_window: Duration::from_secs(60),
+        refusal_hold: Duration::from_secs(30),
+        keep: Duration::from_secs(24 * 3600),
+        backoff: Preset::Default.backoff(),
+        faults: FaultTable::DEFAULT,
+        pace: Pace {
+            p50: Duration::from_secs(15),
+            p95: Duration::from_secs(60),
+            p99: Duration::from_secs(100),
+        },
+    };
+
+    /// How long after its submission a doubt may still be settled by a callback.
+    #[must_use]
+    pub fn doubt_wait(&self) -> Duration {
+        and_a_little(self.pace.p99).min(self.unsure_wait)
+    }
+
+    /// How long after its submission a task is first asked for. `usable` is the span after which an answer
+    /// that was there from the start would no longer do: whoever asks later finds it dead on arrival.
+    #[must_use]
+    pub fn first_ask(&self, usable: Option<Duration>) -> Duration {
+        let expected =
+            if self.callbacks { and_a_little(self.pace.p95).min(self.callback_wait) } else { self.pace.p50 };
+        let latest = usable.unwrap_or(Duration::MAX).saturating_sub(self.poll_interval);
+        expected.min(self.callback_wait).min(latest).max(self.first_poll)
+    }
+
+    #[must_use]
+    pub fn with_preset(self, preset: Preset) -> Self {
+        Self { backoff: preset.backoff(), faults: preset.limited(self.faults), ..self }
+    }
+}
+
+/// Named sets of patience.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preset {
+    Default,
+    Conservative,
+    Aggressive,
+}
+
+impl Preset {
+    #[must_use]
+    pub const fn backoff(self) -> Backoff {
+        let (base_ms, cap_s, jitter_ms) = match self {
+            Self::Default => (1000, 60, 1000),
+            Self::Conservative => (2000, 120, 2000),
+            Self::Aggressive => (500, 30, 500),
+        };
+        Backoff {
+            base: Duration::from_millis(base_ms),
+            cap: Duration::from_secs(cap_s),
+            jitter: Jitter::UpTo(Duration::from_millis(jitter_ms)),
+        }
+    }
+
+    /// The preset's number of retries holds for the faults that cost nothing; those that may cost money keep
+    /// their own limit when it is lower, so that no preset makes paying twice more likely.
+    fn limited(self, mut table: FaultTable) -> FaultTable {
+        let retries = match self {
+            Self::Default => return table,
+            Self::Conservative => 5,
+            Self::Aggressive => 2,
+        };
+        for class in FaultClass::ALL {
+            let mut rule = table.rule(class);
+            rule.limit = match (rule.remedy, class) {
+                (Remedy::BackOff, FaultClass::Busy | FaultClass::Unreachable) => retries,
+                _ => rule.limit.min(retries),
+            };
+            table.set(class, rule);
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn secs(n: u64) -> Duration {
+        Duration::from_secs(n)
+    }
+
+    #[test]
+    fn presets_limit_free_retries_to_their_number_and_never_raise_what_may_cost_money() {
+        let limits =
+            |preset| FaultClass::ALL.map(|c| Policy::DEFAULT.with_preset(preset).faults.rule(c).limit);
+        assert_eq!(limits(Preset::Default), [5, 3, 3, 2, 0, 0, 0, 2]);
+        assert_eq!(limits(Preset::Conservative), [5, 5, 3, 2, 0, 0, 0, 2]);
+        assert_eq!(limits(Preset::Aggressive), [2, 2, 2, 2, 0, 0, 0, 2]);
+    }
+
+    /// A flat 120 s would find a token that lives 120 s dead on arrival.
+    #[test]
+    fn the_first_fallback_poll_comes_while_the_answer_can_still_be_used() {
+        let pace = Pace { p50: secs(60), p95: secs(200), p99: secs(300) };
+        let slow = Policy { callbacks: true, pace, ..Policy::DEFAULT };
+        assert_eq!(slow.first_ask(None), secs(120), "never later than callback_wait");
+        assert_eq!(slow.first_ask(Some(secs(80))), secs(75), "and never too late for a token");
+        assert_eq!(Policy { callbacks: true, ..Policy::DEFAULT }.first_ask(Some(secs(80))), secs(67));
+        assert_eq!(slow.first_ask(Some(secs(2))), secs(5), "but never sooner than the provider allows");
+        assert_eq!(slow.doubt_wait(), secs(180), "never longer than unsure_wait");
+        assert_eq!(
+            Policy::DEFAULT.first_ask(Some(secs(80))),
+            secs(15),
+            "without callbacks, when half are there"
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! What happened to an order, in order, for the person who has to understand it. Bounded: the beginning and the
+//! end are kept, and what was left out between them is counted.
+
+use crate::event::Via;
+use crate::fault::{Fault, FaultClass};
+use crate::order::DeadCause;
+use crate::time::Timestamp;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// How many entries are kept: a third of them from the beginning.
+pub const STORY_ENTRIES_MAX: usize = 48;
+const BEGINNING: usize = STORY_ENTRIES_MAX / 3;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Beat {
+    Placed { life: u32 },
+    Rejoined,
+    Deferred { until: Timestamp },
+    Submitted { attempt: u32 },
+    Accepted { attempt: u32, task: String },
+    Doubted { attempt: u32, until: Timestamp },
+    GaveUp { attempt: u32 },
+    Faulted { attempt: u32, fault: Fault },
+    Retried { class: FaultClass, number: u8, at: Timestamp },
+    Held,
+    Released,
+    Solved { attempt: u32, via: Via },
+    CameLate { attempt: u32 },
+    TooOld { attempt: u32 },
+    Stocked { attempt: u32 },
+    Taken,
+    Spoiled,
+    Failed,
+    Buried { cause: DeadCause },
+    Cancelled,
+    Replayed,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub at: Timestamp,
+    pub beat: Beat,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Story {
+    pub entries: Vec<Entry>,
+    /// How many entries are missing between the beginning and the end.
+    pub left_out: u32,
+}
+
+impl Story {
+    pub fn tell(&mut self, at: Timestamp, beat: Beat) {
+        if self.entries.len() >= STORY_ENTRIES_MAX {
+            self.entries.remove(BEGINNING);
+            self.left_out = self.left_out.saturating_add(1);
+        }
+        self.entries.push(Entry { at, beat });
+    }
+}
+
+impl fmt::Display for Beat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Placed { life: 1 } => f.write_str("placed"),
+            Self::Placed { life } => write!(f, "placed again, life {life}"),
+            Self::Rejoined => f.write_str("joined, with a later deadline or after a cancel"),
+            Self::Deferred { until } => write!(f, "provider takes no work now; looking again at {until:?}"),
+            Self::Submitted { attempt } => write!(f, "attempt {attempt}: submitting"),
+            Self::Accepted { attempt, task } => {
+                write!(f, "attempt {attempt}: taken as task {}", task.escape_debug())
+            }
+            Self::Doubted { attempt, until } => {
+                write!(f, "attempt {attempt}: no word whether it was taken; waiting until {until:?}")
+            }
+            Self::GaveUp { attempt } => write!(f, "attempt {attempt}: waited out"),
+            Self::Faulted { attempt, fault } => {
+                write!(f, "attempt {attempt}: {} ({})", fault.code.escape_debug(), fault.class.name())
+            }
+            Self::Retried { class, number, at } => {
+                write!(f, "retry {number} for {}, at {at:?}", class.name())
+            }
+            Self::Held => f.write_str("held until the provider's account is mended"),
+            Self::Released => f.write_str("released"),
+            Self::Solved { attempt, via } => write!(
+                f,
+                "attempt {attempt}: solved, {}",
+                match via {
+                    Via::Submit => "in the reply to the submit",
+                    Via::Callback => "by callback",
+                    Via::Poll => "by poll",
+                }
+            ),
+            Self::CameLate { attempt } => {
+                write!(f, "attempt {attempt}: answered when it was no longer needed")
+            }
+            Self::TooOld { attempt } => write!(f, "attempt {attempt}: answered, too old to be of use"),
+            Self::Stocked { attempt } => write!(f, "attempt {attempt}: answer put in stock"),
+            Self::Taken => f.write_str("answer taken"),
+            Self::Spoiled => f.write_str("answer spoiled, untaken"),
+            Self::Failed => f.write_str("failed: the caller is told"),
+            Self::Buried { cause } => write!(f, "dead letter: {cause}"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::Replayed => f.write_str("replayed"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_story_keeps_its_beginning_and_its_end_and_counts_the_rest() {
+        let mut story = Story::default();
+        for n in 0..1000 {
+            story.tell(Timestamp::from_millis(n), Beat::Held);
+        }
+        let kept: Vec<u64> = story.entries.iter().map(|entry| entry.at.as_millis()).collect();
+        assert_eq!(kept.len(), STORY_ENTRIES_MAX);
+        assert_eq!(kept[..BEGINNING], (0..BEGINNING as u64).collect::<Vec<_>>());
+        assert_eq!(kept.last(), Some(&999));
+        assert_eq!(story.left_out as usize, 1000 - STORY_ENTRIES_MAX);
+    }
+}

@@ -1,0 +1,70 @@
+//! What a step adds to the books. A store adds it up in the same commit as the step itself, so that the books
+//! can be neither ahead of the orders nor behind them.
+
+use core::ops::AddAssign;
+
+macro_rules! tally {
+    ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Tally { $($(#[$doc])* pub $field: u64),* }
+
+        impl Tally {
+            /// Every line of the books with its name, in a fixed order.
+            pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            pub fn lines(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($field), self.$field)),*].into_iter()
+            }
+
+            /// The line with this name, to be read from a record or a row.
+            pub fn line_mut(&mut self, name: &str) -> Option<&mut u64> {
+                match name { $(stringify!($field) => Some(&mut self.$field),)* _ => None }
+            }
+        }
+
+        impl AddAssign for Tally {
+            fn add_assign(&mut self, other: Self) { $(self.$field += other.$field;)* }
+        }
+    };
+}
+
+tally! {
+    /// Placements, whatever became of them.
+    asked,
+    /// Placements that joined an order in flight.
+    joined,
+    /// Placements that were given an answer already solved.
+    cached,
+    /// Placements that were given an answer from the stock.
+    from_stock,
+    /// Placements refused without a new life: held back, expired, other parameters, or waiting for a person.
+    refused,
+    /// Attempts made: intents to pay.
+    attempts,
+    /// Attempts that the provider is known to have taken.
+    paid,
+    /// Attempts that were not the first of their life.
+    retried,
+    /// Submits whose outcome nobody knew at the time.
+    doubts,
+    /// Doubts that a callback, or a reply that came late, settled.
+    recovered_from_doubt,
+    /// Answers that had to be asked for although a callback was due.
+    recovered_by_poll,
+    /// Attempts made while an earlier one of the same order may have been paid for.
+    possible_doubles,
+    solved,
+    /// Answers that came when the order had moved on, from whichever attempt.
+    late,
+    /// Answers paid for that nobody could use any more.
+    wasted,
+    failed,
+    dead,
+    /// Dead orders that an answer or a person brought back.
+    revived,
+    cancelled,
+    /// What the answers cost, in millionths.
+    cost_micros,
+    /// The part of the cost that was for nothing.
+    wasted_micros,
+}

@@ -1,0 +1,441 @@
+//! What was typed, and what it means. A [`Draft`] is what a caller sent; [`Draft::check`] turns it into the
+//! [`Terms`] of an order and its key, or says exactly what is wrong with it.
+
+use crate::key::{Digester, Key, Target};
+use crate::kind::{Field, Identity, Kind, Shape};
+use crate::policy::Policy;
+use crate::time::Timestamp;
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+pub const TENANT_BYTES_MAX: usize = 64;
+pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+pub const PARAMS_MAX: usize = 64;
+pub const PARAM_NAME_BYTES_MAX: usize = 128;
+pub const TEXT_BYTES_MAX: usize = 64 * 1024;
+pub const FILE_BYTES_MAX: usize = 2 * 1024 * 1024;
+pub const PAGE_ADDRESS_BYTES_MAX: usize = 8 * 1024;
+pub const PATIENCE_MAX: Duration = Duration::from_secs(24 * 3600);
+
+#[derive(Clone, PartialEq, Eq)]
+pub enum Value {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl Value {
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl fmt::Debug for Value {
+    /// A value may be a password of a proxy or a private picture: its size is all that `{:?}` tells.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.as_bytes().len())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// Placing the same thing again within the window is a repeat, and gets the same answer.
+    Shared,
+    /// Each placement without a key of its own gets an answer of its own.
+    Exclusive,
+}
+
+/// What a caller asks for, as he said it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Draft {
+    pub tenant: String,
+    pub params: BTreeMap<String, Value>,
+    pub idempotency_key: Option<String>,
+    pub reuse: Reuse,
+    /// How long the order may take.
+    pub patience: Option<Duration>,
+    /// How much life the answer must have when it is handed out; the kind's margin if not said.
+    pub min_life: Option<Duration>,
+}
+
+/// What the operator decides about keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeySettings {
+    /// Whether orders through different proxies are different orders.
+    pub proxy_counts: bool,
+    /// Split time into windows, so that equal orders in different windows are different.
+    pub window: Option<Duration>,
+}
+
+/// What was agreed. It does not change during a life of the order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Terms {
+    pub tenant: String,
+    pub kind: String,
+    pub params: BTreeMap<String, Value>,
+    pub target: Target,
+    /// A digest of everything that was asked, to tell a repeat from a mix-up.
+    pub fingerprint: [u8; 32],
+    /// Whether the caller chose the key.
+    pub keyed: bool,
+    pub reuse: Reuse,
+    pub single_use: bool,
+    pub life: Option<Duration>,
+    pub min_life: Duration,
+    pub patience: Duration,
+    pub keep: Duration,
+}
+
+impl Terms {
+    /// How long after its solve an answer can still be handed out.
+    #[must_use]
+    pub fn usable(&self) -> Option<Duration> {
+        self.life.map(|life| life.saturating_sub(self.min_life))
+    }
+
+    /// The bytes of text and files in it: what it costs to keep.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.params.iter().map(|(name, value)| name.len() + value.as_bytes().len()).sum()
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadRequest {
+    MissingField { kind: String, field: &'static str },
+    NotAPageAddress { field: String, why: &'static str },
+    NotText { field: String },
+    NotAFile { field: String },
+    FileTooSmall { field: String, bytes: usize, bytes_min: usize },
+    FileTooLarge { field: String, bytes: usize, bytes_max: usize },
+    TextTooLong { field: String, bytes: usize, bytes_max: usize },
+    TooManyParams { found: usize },
+    BadParamName { name: String },
+    BadTenant { bytes: usize },
+    IdempotencyKeyLength { bytes: usize },
+    LifeNotToBeHad { wanted: Duration, most: Duration },
+    BadPatience { wanted: Duration },
+}
+
+impl core::error::Error for BadRequest {}
+
+impl fmt::Display for BadRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingField { kind, field } => {
+                write!(f, "`{field}` is missing or empty: an order of kind {kind} needs it")
+            }
+            Self::NotAPageAddress { field, why } => {
+                write!(
+                    f,
+                    "`{}` is not a page address: {why}; give it in full, like https://example.com/login",
+                    Shown(field)
+                )
+            }
+            Self::NotText { field } => write!(f, "`{}` must be text, not a file", Shown(field)),
+            Self::NotAFile { field } => write!(f, "`{}` must be the bytes of a file, not text", Shown(field)),
+            Self::FileTooSmall { field, bytes: 0, .. } => {
+                write!(f, "`{}` has zero bytes: there is nothing to solve", Shown(field))
+            }
+            Self::FileTooSmall { field, bytes, bytes_min } => {
+                write!(
+                    f,
+                    "`{}` has {bytes} bytes; the least that providers take is {bytes_min}",
+                    Shown(field)
+                )
+            }
+            Self::FileTooLarge { field, bytes, bytes_max } => {
+                write!(f, "`{}` has {bytes} bytes; the most that providers take is {bytes_max}", Shown(field))
+            }
+            Self::TextTooLong { field, bytes, bytes_max } => {
+                write!(f, "`{}` has {bytes} bytes; at most {bytes_max} are allowed", Shown(field))
+            }
+            Self::TooManyParams { found } => {
+                write!(f, "{found} parameters; at most {PARAMS_MAX} are allowed")
+            }
+            Self::BadParamName { name } => write!(
+                f,
+                "`{}` is not a parameter name: it must have 1 to {PARAM_NAME_BYTES_MAX} bytes and no control characters",
+                Shown(name)
+            ),
+            Self::BadTenant { bytes } => {
+                write!(f, "a tenant's name has 1 to {TENANT_BYTES_MAX} bytes, and this one {bytes}")
+            }
+            Self::IdempotencyKeyLength { bytes } => write!(
+                f,
+                "an idempotency key has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes, and this one {bytes}"
+            ),
+            Self::LifeNotToBeHad { wanted, most } => write!(
+                f,
+                "an answer with {} s of life left was asked for; of this kind at most {} s can be promised",
+                wanted.as_secs_f32(),
+                most.as_secs_f32()
+            ),
+            Self::BadPatience { wanted } => write!(
+                f,
+                "an order may take from 1 s to {} s, and {} s was asked for",
+                PATIENCE_MAX.as_secs(),
+                wanted.as_secs_f32()
+            ),
+        }
+    }
+}
+
+/// A name that came from outside, made harmless and short.
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().take(60).try_for_each(|c| write!(f, "{}", c.escape_debug()))
+    }
+}
+
+impl Draft {
+    #[must_use]
+    pub fn new(tenant: impl Into<String>) -> Self {
+        Self {
+            tenant: tenant.into(),
+            params: BTreeMap::new(),
+            idempotency_key: None,
+            reuse: Reuse::Shared,
+            patience: None,
+            min_life: None,
+        }
+    }
+
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.params.insert(name.into(), value.into());
+        self
+    }
+
+    /// What the order means, and its key. `nonce` must be new for each call: it keeps exclusive placements apart.
+    pub fn check(
+        self,
+        kind: &Kind,
+        settings: KeySettings,
+        policy: &Policy,
+        now: Timestamp,
+        nonce: u128,
+    ) -> Result<(Key, Terms), BadRequest> {
+        self.check_frame()?;
+        for field in kind.fields {
+            check_field(kind, field, self.params.get(field.name))?;
+        }
+        for (name, value) in &self.params {
+            check_sizes(name, value)?;
+        }
+        let min_life = check_min_life(kind, self.min_life)?;
+        let patience = self.patience.unwrap_or(policy.patience);
+        if patience < Duration::from_secs(1) || patience > PATIENCE_MAX {
+            return Err(BadRequest::BadPatience { wanted: patience });
+        }
+        let target = Target(identity(&self.tenant, kind, &self.params, settings.proxy_counts));
+        let fingerprint = fingerprint(&self.tenant, kind, &self.params);
+        // Whoever can use an answer again does not need one of his own.
+        let reuse = if kind.single_use { self.reuse } else { Reuse::Shared };
+        let key = match (&self.idempotency_key, reuse) {
+            (Some(chosen), _) => Key::chosen(&self.tenant, chosen),
+            (None, Reuse::Shared) => Key::shared(&target, settings.window, now),
+            (None, Reuse::Exclusive) => Key::exclusive(&target, nonce),
+        };
+        let terms = Terms {
+            tenant: self.tenant,
+            kind: kind.name.to_string(),
+            params: self.params,
+            target,
+            fingerprint,
+            keyed: self.idempotency_key.is_some(),
+            reuse,
+            single_use: kind.single_use,
+            life: kind.life,
+            min_life,
+            patience,
+            keep: policy.keep,
+        };
+        Ok((key, terms))
+    }
+
+    fn check_frame(&self) -> Result<(), BadRequest> {
+        if self.tenant.is_empty() || self.tenant.len() > TENANT_BYTES_MAX {
+            return Err(BadRequest::BadTenant { bytes: self.tenant.len() });
+        }
+        if let Some(key) = &self.idempotency_key
+            && (key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES_MAX)
+        {
+            return Err(BadRequest::IdempotencyKeyLength { bytes: key.len() });
+        }
+        if self.params.len() > PARAMS_MAX {
+            return Err(BadRequest::TooManyParams { found: self.params.len() });
+        }
+        Ok(())
+    }
+}
+
+fn check_field(kind: &Kind, field: &Field, value: Option<&Value>) -> Result<(), BadRequest> {
+    let missing = || BadRequest::MissingField { kind: kind.name.to_string(), field: field.name };
+    let name = || field.name.to_string();
+    match (value, field.shape) {
+        (None, _) if field.required => Err(missing()),
+        (None, _) => Ok(()),
+        (Some(Value::Bytes(_)), Shape::Text | Shape::PageAddress) => {
+            Err(BadRequest::NotText { field: name() })
+        }
+        (Some(Value::Text(text)), _) if field.required && text.trim().is_empty() => Err(missing()),
+        (Some(Value::Text(_)), Shape::File { .. }) => Err(BadRequest::NotAFile { field: name() }),
+        (Some(Value::Text(_)), Shape::Text) => Ok(()),
+        (Some(Value::Text(text)), Shape::PageAddress) => {
+            page_host(text).map(drop).map_err(|why| BadRequest::NotAPageAddress { field: name(), why })
+        }
+        (Some(Value::Bytes(bytes)), Shape::File { bytes_min, bytes_max }) => match bytes.len() {
+            n if n < bytes_min.max(1) => Err(BadRequest::FileTooSmall { field: name(), bytes: n, bytes_min }),
+            n if n > bytes_max => Err(BadRequest::FileTooLarge { field: name(), bytes: n, bytes_max }),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Bounds that hold for every parameter, also those of kinds that nobody has described.
+fn check_sizes(name: &str, value: &Value) -> Result<(), BadRequest> {
+    if name.is_empty() || name.len() > PARAM_NAME_BYTES_MAX || name.chars().any(char::is_control) {
+        return Err(BadRequest::BadParamName { name: name.into() });
+    }
+    match value {
+        Value::Text(text) if text.len() > TEXT_BYTES_MAX => {
+            Err(BadRequest::TextTooLong { field: name.into(), bytes: text.len(), bytes_max: TEXT_BYTES_MAX })
+        }
+        Value::Bytes(bytes) if bytes.len() > FILE_BYTES_MAX => Err(BadRequest::FileTooLarge {
+            field: name.into(),
+            bytes: bytes.len(),
+            bytes_max: FILE_BYTES_MAX,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Part of every answer's life passes before we can know of it, so not all of it can be promised.
+fn check_min_life(kind: &Kind, wanted: Option<Duration>) -> Result<Duration, BadRequest> {
+    let min_life = wanted.unwrap_or(kind.margin);
+    match kind.life {
+        Some(life) if min_life > life * 3 / 4 => {
+            Err(BadRequest::LifeNotToBeHad { wanted: min_life, most: life * 3 / 4 })
+        }
+        _ => Ok(min_life),
+    }
+}
+
+/// The host of an absolute http or https address, or what is wrong with it.
+pub fn page_host(address: &str) -> Result<&str, &'static str> {
+    if address.len() > PAGE_ADDRESS_BYTES_MAX {
+        return Err("it is too long");
+    }
+    if address.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err("it contains a space or a control character");
+    }
+    let rest = ["http://", "https://"]
+        .iter()
+        .find_map(|scheme| {
+            address
+                .get(..scheme.len())
+                .filter(|s| s.eq_ignore_ascii_case(scheme))
+                .map(|_| &address[scheme.len()..])
+        })
+        .ok_or("it does not begin with http:// or https://")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let place = authority.rsplit_once('@').map_or(authority, |(_, place)| place);
+    let (host, port) = match place.strip_prefix('[') {
+        Some(inner) => {
+            let (host, after) = inner.split_once(']').ok_or("its bracket is not closed")?;
+            let port = match after {
+                "" => None,
+                _ => Some(after.strip_prefix(':').ok_or("something follows its bracket")?),
+            };
+            (host, port)
+        }
+        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+    };
+    if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+        return Err("its port is not a number from 0 to 65535");
+    }
+    let allowed = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
+    match host {
+        "" => Err("it names no host"),
+        _ if !host.chars().all(allowed) => Err("its host has a character that no host has"),
+        _ if !host.chars().any(char::is_alphanumeric) => Err("it names no host"),
+        _ => Ok(host),
+    }
+}
+
+/// Names the answer that these parameters ask for.
+fn identity(tenant: &str, kind: &Kind, params: &BTreeMap<String, Value>, proxy_counts: bool) -> [u8; 32] {
+    let digester = digester("quittance/target/1", tenant, kind);
+    let address_counts = proxy_counts || kind.bound_to_address;
+    let digester = match kind.identity {
+        Identity::Fields => {
+            let listed = kind.fields.iter().filter(|field| field.identifies).map(|field| field.name);
+            let address = kind.address_fields.iter().copied().filter(|_| address_counts);
+            listed.chain(address).fold(digester, |digester, name| {
+                add(digester, name, params.get(name).map(Value::as_bytes).or_else(|| default(kind, name)))
+            })
+        }
+        Identity::Everything => everything_material(kind, params)
+            .filter(|(name, _)| address_counts || !kind.address_fields.contains(name))
+            .fold(digester, |digester, (name, value)| add(digester, name, Some(value))),
+    };
+    digester.finish()
+}
+
+/// Names all that was asked, so that a chosen key that comes with something else is noticed.
+fn fingerprint(tenant: &str, kind: &Kind, params: &BTreeMap<String, Value>) -> [u8; 32] {
+    everything_material(kind, params)
+        .fold(digester("quittance/asked/1", tenant, kind), |digester, (name, value)| {
+            add(digester, name, Some(value))
+        })
+        .finish()
+}
+
+fn digester(purpose: &str, tenant: &str, kind: &Kind) -> Digester {
+    Digester::new(purpose).part(tenant.as_bytes()).part(kind.name.as_bytes())
+}
+
+fn add(digester: Digester, name: &str, value: Option<&[u8]>) -> Digester {
+    let digester = digester.part(name.as_bytes());
+    match value {
+        Some(value) => digester.number(1).part(value),
+        None => digester.number(0),
+    }
+}
+
+fn default(kind: &Kind, name: &str) -> Option<&'static [u8]> {
+    let field = kind.fields.iter().find(|field| field.name == name)?;
+    field.default.map(str::as_bytes)
+}
+
+/// The parameters that say something: not those that never matter, and not those that only repeat the default.
+fn everything_material<'a>(
+    kind: &'a Kind,
+    params: &'a BTreeMap<String, Value>,
+) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    params
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_bytes()))
+        .filter(|(name, value)| !kind.immaterial.contains(name) && default(kind, name) != Some(*value))
+}

@@ -1,0 +1,21 @@
+//! What the engine needs from the world, as small contracts: somewhere to write orders down ([`Store`]), somebody
+//! who takes attempts ([`Provider`]), the time ([`Clock`]), and a place for what comes in while the store is
+//! away ([`Spill`]).
+//!
+//! Each contract has one promise per test; for stores they are gathered in [`conformance`], and every store runs them all.
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod conformance;
+pub mod memory;
+pub mod provider;
+pub mod spill;
+pub mod store;
+pub mod watch;
+
+pub use clock::Clock;
+pub use memory::{MemorySpill, MemoryStore};
+pub use provider::{Provider, Submission};
+pub use spill::{Arrival, Spill, SpillError};
+pub use store::{Commit, Day, Due, Line, Store, StoreError, Version, Versioned, Which};
+pub use watch::{Watch, Watchers};

@@ -1,0 +1,28 @@
+//! Somebody who takes attempts. A call returns an outcome and never a `Result`: the adapter, who knows what was
+//! really sent on the wire, must say whether silence means *never arrived* or *who knows*.
+
+use async_trait::async_trait;
+use quittance_lifecycle::{Key, PollOutcome, SubmitOutcome, Terms};
+
+/// One attempt, ready to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Submission<'a> {
+    pub key: Key,
+    pub attempt: u32,
+    pub terms: &'a Terms,
+    /// Where the provider is to call when it has an answer; it holds a secret and does not belong in a log.
+    pub callback: Option<&'a str>,
+}
+
+#[async_trait]
+pub trait Provider: Send + Sync {
+    /// Dropping the future in the middle means the same as [`SubmitOutcome::Unknown`].
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome;
+
+    /// Asks for several tasks in one call. A task that is missing from the reply, or named in it twice or
+    /// unasked, does no harm: whoever calls this counts on nothing.
+    async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)>;
+
+    /// How many tasks one [`poll`](Self::poll) may ask for.
+    fn poll_batch_max(&self) -> usize;
+}

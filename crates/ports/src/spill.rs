@@ -1,0 +1,32 @@
+//! Where words from a provider go while the store is away: they are paid for, so they must be safe before the
+//! provider is told "200", store or no store.
+
+use quittance_lifecycle::{Event, Key, Timestamp};
+
+/// Something that came in from a provider for an order, and has not been applied to it yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    pub key: Key,
+    /// The birth of the record that it was meant for.
+    pub born: Timestamp,
+    pub event: Event,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SpillError {
+    #[error("the spill is full ({bytes_max} bytes): bring the store back, and it empties itself")]
+    Full { bytes_max: u64 },
+    #[error("the spill cannot be written or read")]
+    Io(#[from] std::io::Error),
+}
+
+pub trait Spill: Send + Sync {
+    /// Returns when the arrival would survive a crash and a loss of power. It blocks for as long as a disk takes.
+    fn keep(&self, arrival: &Arrival) -> Result<(), SpillError>;
+
+    /// All that waits, oldest first. What cannot be read is set aside for a person and stops nothing else.
+    fn waiting(&self) -> Result<Vec<Arrival>, SpillError>;
+
+    /// The oldest `count` are safe in the store now.
+    fn forget(&self, count: usize) -> Result<(), SpillError>;
+}

@@ -1,0 +1,136 @@
+//! Where orders are written down. One verb writes, [`Store::commit`], and it is a compare-and-swap: losing a race
+//! is an answer, and says who won. Indices (`due`, `shelf`, `forget_at`) are derived from the order, so a store
+//! knows no rule and the engine cannot tell stores apart.
+
+use crate::watch::Watch;
+use async_trait::async_trait;
+use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use std::error::Error;
+
+/// Which write of a record this is. The first write makes version 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Version(pub u64);
+
+impl Version {
+    /// What to expect where there is no record yet.
+    pub const ABSENT: Self = Self(0);
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versioned {
+    pub version: Version,
+    pub order: Order,
+}
+
+#[must_use = "whoever lost the race must not act as if he had won it"]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Commit {
+    Done(Version),
+    /// Somebody else was there first; this is what stands now (nothing, if the record is gone).
+    Conflict(Option<Box<Versioned>>),
+}
+
+/// What [`Store::claim_due`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Due {
+    pub orders: Vec<Versioned>,
+    /// The next moment at which an order that was not returned is due, as far as known. It may already have passed.
+    pub next: Option<Timestamp>,
+}
+
+/// Days since the Unix epoch, in UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Day(pub u64);
+
+impl Day {
+    #[must_use]
+    pub const fn of(moment: Timestamp) -> Self {
+        Self(moment.as_millis() / (24 * 3600 * 1000))
+    }
+}
+
+/// Which line of the books something is added to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Line {
+    pub day: Day,
+    pub tenant: String,
+    pub kind: String,
+}
+
+impl Line {
+    #[must_use]
+    pub fn of(order: &Order, at: Timestamp) -> Self {
+        Self { day: Day::of(at), tenant: order.terms.tenant.clone(), kind: order.terms.kind.clone() }
+    }
+}
+
+/// Which orders to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    All,
+    Open,
+    Dead,
+}
+
+impl Which {
+    #[must_use]
+    pub const fn includes(self, order: &Order) -> bool {
+        match self {
+            Self::All => true,
+            Self::Open => order.phase.is_open(),
+            Self::Dead => matches!(order.phase, quittance_lifecycle::Phase::Dead { .. }),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It may work later, and a write *may have happened*: reload, then decide again.
+    #[error("the store is not available while {doing}")]
+    Unavailable { doing: &'static str, source: Box<dyn Error + Send + Sync> },
+    /// A stored record cannot be understood. A person must look.
+    #[error("the record of order {key} cannot be read: {detail}")]
+    Corrupt { key: Key, detail: String },
+}
+
+#[async_trait]
+pub trait Store: Send + Sync {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError>;
+
+    /// Writes `next` if its record still has the version `expected`, adds `tally` to the books of the day of
+    /// `at`, updates every index and wakes every watch of the order: all of it or nothing, durable when it returns.
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Order,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError>;
+
+    /// Orders due by `now`, soonest first, hidden from other claimers until `until` or until they are written:
+    /// a courtesy that saves work, never a lock that anything relies on.
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError>;
+
+    /// The orders on a shelf that spoil after `now`, soonest to spoil first.
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError>;
+
+    /// Misses no commit to this order that is made after it returns.
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError>;
+
+    /// Orders in the order of their keys, from the first one after `after`.
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Versioned>, StoreError>;
+
+    /// Removes up to `limit` orders that may be forgotten by `now`, and says how many it removed.
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
+
+    /// Adds to the books what changed no order.
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError>;
+
+    /// The books of these days, both included, in the order of their lines.
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError>;
+}

@@ -1,0 +1,108 @@
+//! How waiting callers are woken: a watch is a flag and a waker, kept by order. Nobody sleeps and looks.
+
+use quittance_lifecycle::Key;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+#[derive(Default)]
+struct Signal {
+    rung: bool,
+    waker: Option<Waker>,
+}
+
+/// Everybody in this process who waits for an order. Stores keep one, and call [`wake`](Self::wake) on every commit.
+#[derive(Clone, Default)]
+pub struct Watchers(Arc<Mutex<Registry>>);
+
+#[derive(Default)]
+struct Registry {
+    next: u64,
+    /// Ordered by key, so that everybody who waits for one order stands side by side.
+    waiting: BTreeMap<(Key, u64), Arc<Mutex<Signal>>>,
+}
+
+/// One caller's watch on one order. It stops when it is dropped.
+pub struct Watch {
+    place: (Key, u64),
+    signal: Arc<Mutex<Signal>>,
+    watchers: Watchers,
+}
+
+/// A panic elsewhere cannot have left a flag or a map half-written, so a poisoned lock is as good as any.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Watchers {
+    #[must_use]
+    pub fn watch(&self, key: &Key) -> Watch {
+        let signal = Arc::new(Mutex::new(Signal::default()));
+        let mut registry = lock(&self.0);
+        let place = (*key, registry.next);
+        registry.next += 1;
+        registry.waiting.insert(place, Arc::clone(&signal));
+        Watch { place, signal, watchers: self.clone() }
+    }
+
+    pub fn wake(&self, key: &Key) {
+        let signals: Vec<_> =
+            lock(&self.0).waiting.range((*key, 0)..=(*key, u64::MAX)).map(|(_, s)| Arc::clone(s)).collect();
+        for signal in signals {
+            let waker = {
+                let mut signal = lock(&signal);
+                signal.rung = true;
+                signal.waker.take()
+            };
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// How many watches there are: zero when nobody waits, or something leaks.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        lock(&self.0).waiting.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Watch {
+    /// Returns once the order has been written since the last time this returned.
+    pub async fn changed(&mut self) {
+        poll_fn(|cx| {
+            let mut signal = lock(&self.signal);
+            if std::mem::take(&mut signal.rung) {
+                return Poll::Ready(());
+            }
+            signal.waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        lock(&self.watchers.0).waiting.remove(&self.place);
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watch").field(&self.place.0).finish()
+    }
+}
+
+impl fmt::Debug for Watchers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watchers({})", self.len())
+    }
+}
