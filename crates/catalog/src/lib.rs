@@ -1,1 +1,41 @@
-//! To be written.
+//! The kinds of order, as data: the only crate that may name a kind of captcha.
+//!
+//! Each kind is one row that a person can read and correct: the parameters that it takes, which of them ask for
+//! a different answer, how long the answer lives and how long it takes. Parameters have the names of the classic
+//! protocol, whichever door an order came through.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod cookies;
+mod pictures;
+mod row;
+mod tokens;
+
+use alloc::borrow::Cow;
+use alloc::string::String;
+use quittance_lifecycle::Kind;
+use row::Row;
+
+fn rows() -> impl Iterator<Item = &'static Row> {
+    [pictures::ROWS, tokens::ROWS, cookies::ROWS].into_iter().flatten()
+}
+
+/// Every kind that has been described.
+pub fn kinds() -> impl Iterator<Item = Kind> {
+    rows().map(Row::kind)
+}
+
+/// The kind of this name, if it has been described. Names are exact: no kind has two.
+#[must_use]
+pub fn kind(name: &str) -> Option<Kind> {
+    rows().find(|row| row.name == name).map(Row::kind)
+}
+
+/// What to assume about a kind that nobody has described: new ones appear every few months, and an order of one
+/// must work. It errs towards paying twice, never towards handing out an answer that does not fit.
+#[must_use]
+pub fn open_kind(name: impl Into<String>) -> Kind {
+    Kind { name: Cow::Owned(name.into()), ..row::OPEN.kind() }
+}

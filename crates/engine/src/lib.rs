@@ -1,1 +1,175 @@
-//! To be written.
+//! Load, decide, commit, perform: the engine carries out what the pure life cycle decides, on top of whatever
+//! store, provider and clock it was given. It holds no lock across an await, keeps no order in memory that is
+//! not in the store, and does nothing at shutdown that a crash would need.
+//!
+//! Read [`apply`] first: every change to an order goes through it.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod bell;
+pub mod callback;
+mod gate;
+mod pace;
+mod place;
+mod settings;
+mod wait;
+mod work;
+
+pub use apply::Applied;
+pub use callback::{CallbackAddress, Heard, NotSafe};
+pub use place::{PlaceError, Placed};
+pub use settings::{Rules, Settings};
+pub use wait::Outcome;
+
+use bell::Bell;
+use gate::ProviderGate;
+use pace::Paces;
+use quittance_lifecycle::{Order, Policy, Tally, Timestamp, WhyIgnored};
+use quittance_ports::{Clock, Line, Provider, Spill, Store, StoreError};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use work::Agenda;
+
+/// The world as the engine sees it.
+#[derive(Clone)]
+pub struct World {
+    pub store: Arc<dyn Store>,
+    pub provider: Arc<dyn Provider>,
+    pub clock: Arc<dyn Clock>,
+    pub spill: Arc<dyn Spill>,
+}
+
+/// One node. Callers use [`place`](Self::place) and [`wait`](Self::wait) from anywhere; somebody must run
+/// [`work`](Self::work), which carries the orders out.
+pub struct Engine {
+    world: World,
+    settings: Settings,
+    gate: Mutex<ProviderGate>,
+    paces: Mutex<Paces>,
+    agenda: Mutex<Agenda>,
+    bell: Bell,
+    /// What was counted without a commit, until it is written.
+    uncounted: Mutex<BTreeMap<Line, Tally>>,
+    ignored: [AtomicU64; WhyIgnored::ALL.len()],
+    forged: AtomicU64,
+    panics: AtomicU64,
+    unreadable: AtomicU64,
+    stamps: AtomicU64,
+    stopping: AtomicBool,
+}
+
+/// A panic elsewhere cannot have left these short critical sections half-done, so a poisoned lock is as good as any.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Engine {
+    #[must_use]
+    pub fn new(world: World, settings: Settings) -> Self {
+        Self {
+            gate: Mutex::new(ProviderGate::new(settings.policy.backoff, settings.policy.faults)),
+            paces: Mutex::default(),
+            agenda: Mutex::default(),
+            bell: Bell::default(),
+            uncounted: Mutex::default(),
+            ignored: Default::default(),
+            forged: AtomicU64::new(0),
+            panics: AtomicU64::new(0),
+            unreadable: AtomicU64::new(0),
+            stamps: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            world,
+            settings,
+        }
+    }
+
+    /// Asks [`work`](Self::work) to take nothing new and to return when what it does is done.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.bell.ring();
+    }
+
+    /// How often an event changed nothing, by reason.
+    #[must_use]
+    pub fn ignored(&self) -> [(WhyIgnored, u64); WhyIgnored::ALL.len()] {
+        std::array::from_fn(|n| (WhyIgnored::ALL[n], self.ignored[n].load(Ordering::Relaxed)))
+    }
+
+    /// How many callbacks carried a proof that was not ours.
+    #[must_use]
+    pub fn forged(&self) -> u64 {
+        self.forged.load(Ordering::Relaxed)
+    }
+
+    /// How many pieces of work ended in a panic. Each hurt its own order only, and each is a bug.
+    #[must_use]
+    pub fn panics(&self) -> u64 {
+        self.panics.load(Ordering::Relaxed)
+    }
+
+    /// How many stored records could not be understood.
+    #[must_use]
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable.load(Ordering::Relaxed)
+    }
+
+    fn now(&self) -> Timestamp {
+        self.world.clock.now()
+    }
+
+    /// A number that no other call, on this node or another, gets.
+    fn unique(&self) -> u128 {
+        u128::from(self.settings.node) << 64 | u128::from(self.stamps.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The same in fewer bits: enough to tell whose write one order's record holds.
+    fn stamp(&self) -> u64 {
+        let count = self.stamps.fetch_add(1, Ordering::Relaxed);
+        self.settings.node.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    /// The settings, and what was learned about how long this kind takes.
+    fn policy(&self, order: &Order) -> Policy {
+        self.policy_for(&order.terms.kind)
+    }
+
+    fn policy_for(&self, kind: &str) -> Policy {
+        let mut policy = self.settings.policy;
+        let learned = lock(&self.paces).of(kind);
+        if let Some(pace) = learned.or_else(|| (self.settings.kinds)(kind).map(|kind| kind.pace)) {
+            policy.pace = pace;
+        }
+        policy
+    }
+
+    fn count_ignored(&self, why: WhyIgnored) {
+        if let Some(n) = WhyIgnored::ALL.iter().position(|known| *known == why) {
+            self.ignored[n].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts what changed no order; the worker writes it down within a moment.
+    fn count(&self, line: Line, tally: Tally) {
+        *lock(&self.uncounted).entry(line).or_default() += tally;
+    }
+
+    fn note_error(&self, error: &StoreError) {
+        if let StoreError::Corrupt { .. } = error {
+            self.unreadable.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("node", &self.settings.node).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("World")
+    }
+}

@@ -26,7 +26,7 @@ impl fmt::Display for KeyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Length { found } => {
-                write!(f, "an order's key is 64 hexadecimal digits, and this has {found}")
+                write!(f, "an order's key is 64 hexadecimal digits, and this has {found} bytes")
             }
             Self::NotHex { at } => {
                 write!(f, "an order's key is hexadecimal, and character {} is not", at + 1)
@@ -41,7 +41,7 @@ impl Key {
     /// The key of whoever asks for `target` now. `window` splits time, so that no order is older than it.
     #[must_use]
     pub fn shared(target: &Target, window: Option<Duration>, now: Timestamp) -> Self {
-        let slot = window.map_or(0, |window| 1 + now.as_millis() / millis(window).max(1));
+        let slot = window.map_or(0, |window| (now.as_millis() / millis(window).max(1)).saturating_add(1));
         Self(Digester::new("quittance/shared/1").part(&target.0).number(slot).finish())
     }
 
@@ -68,7 +68,7 @@ impl Key {
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let digits = text.as_bytes();
         if digits.len() != 64 {
-            return Err(KeyError::Length { found: text.chars().count() });
+            return Err(KeyError::Length { found: digits.len() });
         }
         let mut bytes = [0; 32];
         for (at, &digit) in digits.iter().enumerate() {

@@ -13,6 +13,7 @@ use core::time::Duration;
 
 pub const TENANT_BYTES_MAX: usize = 64;
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 255;
+pub const KIND_BYTES_MAX: usize = 64;
 pub const PARAMS_MAX: usize = 64;
 pub const PARAM_NAME_BYTES_MAX: usize = 128;
 pub const TEXT_BYTES_MAX: usize = 64 * 1024;
@@ -129,6 +130,7 @@ pub enum BadRequest {
     TextTooLong { field: String, bytes: usize, bytes_max: usize },
     TooManyParams { found: usize },
     BadParamName { name: String },
+    BadKindName { name: String },
     BadTenant { bytes: usize },
     IdempotencyKeyLength { bytes: usize },
     LifeNotToBeHad { wanted: Duration, most: Duration },
@@ -176,6 +178,11 @@ impl fmt::Display for BadRequest {
                 "`{}` is not a parameter name: it must have 1 to {PARAM_NAME_BYTES_MAX} bytes and no control characters",
                 Shown(name)
             ),
+            Self::BadKindName { name } => write!(
+                f,
+                "`{}` is not a kind: its name must have 1 to {KIND_BYTES_MAX} bytes and no control characters",
+                Shown(name)
+            ),
             Self::BadTenant { bytes } => {
                 write!(f, "a tenant's name has 1 to {TENANT_BYTES_MAX} bytes, and this one {bytes}")
             }
@@ -185,13 +192,13 @@ impl fmt::Display for BadRequest {
             ),
             Self::LifeNotToBeHad { wanted, most } => write!(
                 f,
-                "an answer with {} s of life left was asked for; of this kind at most {} s can be promised",
+                "`min_life` asks for {} s of life in the answer; of this kind at most {} s can be promised",
                 wanted.as_secs_f32(),
                 most.as_secs_f32()
             ),
             Self::BadPatience { wanted } => write!(
                 f,
-                "an order may take from 1 s to {} s, and {} s was asked for",
+                "`patience` is how long an order may take: from 1 s to {} s, and {} s was asked for",
                 PATIENCE_MAX.as_secs(),
                 wanted.as_secs_f32()
             ),
@@ -237,6 +244,10 @@ impl Draft {
         nonce: u128,
     ) -> Result<(Key, Terms), BadRequest> {
         self.check_frame()?;
+        if kind.name.is_empty() || kind.name.len() > KIND_BYTES_MAX || kind.name.chars().any(char::is_control)
+        {
+            return Err(BadRequest::BadKindName { name: kind.name.to_string() });
+        }
         for field in kind.fields {
             check_field(kind, field, self.params.get(field.name))?;
         }
@@ -249,7 +260,7 @@ impl Draft {
             return Err(BadRequest::BadPatience { wanted: patience });
         }
         let target = Target(identity(&self.tenant, kind, &self.params, settings.proxy_counts));
-        let fingerprint = fingerprint(&self.tenant, kind, &self.params);
+        let fingerprint = fingerprint(&self.tenant, kind, &self.params, settings.proxy_counts);
         // Whoever can use an answer again does not need one of his own.
         let reuse = if kind.single_use { self.reuse } else { Reuse::Shared };
         let key = match (&self.idempotency_key, reuse) {
@@ -347,8 +358,9 @@ pub fn page_host(address: &str) -> Result<&str, &'static str> {
     if address.len() > PAGE_ADDRESS_BYTES_MAX {
         return Err("it is too long");
     }
-    if address.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err("it contains a space or a control character");
+    // Browsers read a backslash as a slash, so it could make two readers see two hosts.
+    if address.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
+        return Err("it contains a space, a backslash or a control character");
     }
     let rest = ["http://", "https://"]
         .iter()
@@ -372,7 +384,9 @@ pub fn page_host(address: &str) -> Result<&str, &'static str> {
         }
         None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
     };
-    if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+    let is_port =
+        |port: &str| port.bytes().all(|digit| digit.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    if port.is_some_and(|port| !is_port(port)) {
         return Err("its port is not a number from 0 to 65535");
     }
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_' | ':');
@@ -380,48 +394,43 @@ pub fn page_host(address: &str) -> Result<&str, &'static str> {
         "" => Err("it names no host"),
         _ if !host.chars().all(allowed) => Err("its host has a character that no host has"),
         _ if !host.chars().any(char::is_alphanumeric) => Err("it names no host"),
+        _ if host.contains("..") || host.starts_with('.') => Err("its host has an empty part"),
         _ => Ok(host),
     }
 }
 
-/// Names the answer that these parameters ask for.
+/// Names the answer that these parameters ask for. Parts go in by name, and only if they say something, so that
+/// describing a kind better later does not rename the orders of today.
 fn identity(tenant: &str, kind: &Kind, params: &BTreeMap<String, Value>, proxy_counts: bool) -> [u8; 32] {
-    let digester = digester("quittance/target/1", tenant, kind);
     let address_counts = proxy_counts || kind.bound_to_address;
-    let digester = match kind.identity {
-        Identity::Fields => {
-            let listed = kind.fields.iter().filter(|field| field.identifies).map(|field| field.name);
-            let address = kind.address_fields.iter().copied().filter(|_| address_counts);
-            listed.chain(address).fold(digester, |digester, name| {
-                add(digester, name, params.get(name).map(Value::as_bytes).or_else(|| default(kind, name)))
-            })
-        }
-        Identity::Everything => everything_material(kind, params)
-            .filter(|(name, _)| address_counts || !kind.address_fields.contains(name))
-            .fold(digester, |digester, (name, value)| add(digester, name, Some(value))),
+    let identifies = |name: &str| match kind.identity {
+        _ if kind.address_fields.contains(&name) => address_counts,
+        Identity::Fields => kind.fields.iter().any(|field| field.identifies && field.name == name),
+        Identity::Everything => true,
     };
-    digester.finish()
+    digest("quittance/target/1", tenant, kind, params, identifies)
 }
 
-/// Names all that was asked, so that a chosen key that comes with something else is noticed.
-fn fingerprint(tenant: &str, kind: &Kind, params: &BTreeMap<String, Value>) -> [u8; 32] {
+/// Names all that was asked, so that a chosen key that comes with something else is noticed. Where the proxy does
+/// not count, a retry through another one is still a retry.
+fn fingerprint(tenant: &str, kind: &Kind, params: &BTreeMap<String, Value>, proxy_counts: bool) -> [u8; 32] {
+    let address_counts = proxy_counts || kind.bound_to_address;
+    let counts = |name: &str| address_counts || !kind.address_fields.contains(&name);
+    digest("quittance/asked/1", tenant, kind, params, counts)
+}
+
+fn digest(
+    purpose: &str,
+    tenant: &str,
+    kind: &Kind,
+    params: &BTreeMap<String, Value>,
+    counts: impl Fn(&str) -> bool,
+) -> [u8; 32] {
+    let start = Digester::new(purpose).part(tenant.as_bytes()).part(kind.name.as_bytes());
     everything_material(kind, params)
-        .fold(digester("quittance/asked/1", tenant, kind), |digester, (name, value)| {
-            add(digester, name, Some(value))
-        })
+        .filter(|(name, _)| counts(name))
+        .fold(start, |digester, (name, value)| digester.part(name.as_bytes()).part(value))
         .finish()
-}
-
-fn digester(purpose: &str, tenant: &str, kind: &Kind) -> Digester {
-    Digester::new(purpose).part(tenant.as_bytes()).part(kind.name.as_bytes())
-}
-
-fn add(digester: Digester, name: &str, value: Option<&[u8]>) -> Digester {
-    let digester = digester.part(name.as_bytes());
-    match value {
-        Some(value) => digester.number(1).part(value),
-        None => digester.number(0),
-    }
 }
 
 fn default(kind: &Kind, name: &str) -> Option<&'static [u8]> {

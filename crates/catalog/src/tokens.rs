@@ -1,0 +1,163 @@
+//! Tokens and puzzles: what a page hands to its server to show that somebody was there. The site takes each of
+//! them once, and not for long.
+
+use crate::row::{Lasts, PAGE, Row, TOKEN, aside, defaulted, optional, pace, required};
+use quittance_lifecycle::Identity;
+
+/// A puzzle's challenge is good for one load of the page and its provider says nothing about how long the
+/// answer lives: so it is taken to be short.
+const PUZZLE: Row = Row { lasts: Lasts::Once { life_s: 60, margin_s: 20 }, pace: pace(12, 45, 90), ..TOKEN };
+
+pub(crate) const ROWS: &[Row] = &[
+    Row {
+        name: "recaptcha_v2",
+        identity: Identity::Fields,
+        fields: &[
+            required("googlekey"),
+            PAGE,
+            // Each of these makes a token that the other sort of page refuses.
+            defaulted("enterprise", "0"),
+            defaulted("invisible", "0"),
+            // A one-time value of some pages, spent with the token.
+            optional("data-s"),
+            // Only pages with an enterprise key have one here.
+            optional("action"),
+            aside("domain"),
+            aside("userAgent"),
+            aside("cookies"),
+        ],
+        // The slowest of the common ones: 2captcha gives its workers 300 s where others get 90.
+        pace: pace(20, 75, 130),
+        ..TOKEN
+    },
+    Row {
+        name: "recaptcha_v3",
+        identity: Identity::Fields,
+        fields: &[
+            required("googlekey"),
+            PAGE,
+            defaulted("action", "verify"),
+            defaulted("min_score", "0.4"),
+            defaulted("enterprise", "0"),
+            // The kind has said it already; whoever says something else does not share.
+            defaulted("version", "v3"),
+            aside("domain"),
+            aside("userAgent"),
+            aside("cookies"),
+        ],
+        ..TOKEN
+    },
+    Row {
+        name: "hcaptcha",
+        identity: Identity::Fields,
+        fields: &[
+            required("sitekey"),
+            PAGE,
+            defaulted("invisible", "0"),
+            optional("data"),
+            aside("domain"),
+            aside("userAgent"),
+            aside("cookies"),
+        ],
+        pace: pace(20, 75, 130),
+        ..TOKEN
+    },
+    Row {
+        name: "turnstile",
+        identity: Identity::Fields,
+        fields: &[
+            required("sitekey"),
+            PAGE,
+            optional("action"),
+            optional("data"),
+            optional("pagedata"),
+            aside("userAgent"),
+            aside("cookies"),
+        ],
+        lasts: Lasts::Once { life_s: 300, margin_s: 50 },
+        pace: pace(10, 45, 90),
+        ..TOKEN
+    },
+    Row {
+        name: "geetest",
+        fields: &[
+            required("gt"),
+            // Made by the site for one load of the page: two challenges are never one order.
+            required("challenge"),
+            PAGE,
+            optional("api_server"),
+            optional("offline"),
+            optional("new_captcha"),
+            optional("userAgent"),
+        ],
+        ..PUZZLE
+    },
+    // Some clients ask for it as version 4 of the other.
+    Row {
+        name: "geetest_v4",
+        fields: &[required("captcha_id"), PAGE, defaulted("version", "4"), optional("userAgent")],
+        ..PUZZLE
+    },
+    Row {
+        name: "funcaptcha",
+        fields: &[
+            required("publickey"),
+            PAGE,
+            optional("surl"),
+            // A one-time value of the page.
+            optional("data[blob]"),
+            optional("userAgent"),
+        ],
+        pace: pace(20, 75, 130),
+        ..TOKEN
+    },
+    Row {
+        name: "keycaptcha",
+        fields: &[
+            required("s_s_c_user_id"),
+            required("s_s_c_session_id"),
+            required("s_s_c_web_server_sign"),
+            required("s_s_c_web_server_sign2"),
+            PAGE,
+        ],
+        ..PUZZLE
+    },
+    Row {
+        name: "capy",
+        fields: &[required("captchakey"), PAGE, optional("api_server"), defaulted("version", "puzzle")],
+        ..PUZZLE
+    },
+    Row {
+        name: "lemin",
+        fields: &[required("captcha_id"), required("div_id"), PAGE, optional("api_server")],
+        ..PUZZLE
+    },
+    // Its answer is a voucher that is spent once, for a cookie that only the same visitor can use.
+    Row {
+        name: "amazon_waf",
+        fields: &[
+            required("sitekey"),
+            required("iv"),
+            required("context"),
+            PAGE,
+            optional("challenge_script"),
+            optional("captcha_script"),
+            optional("userAgent"),
+        ],
+        bound_to_address: true,
+        ..TOKEN
+    },
+    Row {
+        name: "captchafox",
+        fields: &[required("sitekey"), PAGE, required("proxy"), optional("proxytype"), optional("userAgent")],
+        bound_to_address: true,
+        ..TOKEN
+    },
+    Row { name: "friendly_captcha", fields: &[required("sitekey"), PAGE, optional("version")], ..TOKEN },
+    Row { name: "mt_captcha", fields: &[required("sitekey"), PAGE], ..TOKEN },
+    Row { name: "prosopo", fields: &[required("sitekey"), PAGE], ..TOKEN },
+    Row { name: "cybersiara", fields: &[required("master_url_id"), PAGE, optional("userAgent")], ..TOKEN },
+    Row { name: "cutcaptcha", fields: &[required("misery_key"), required("api_key"), PAGE], ..TOKEN },
+    Row { name: "tencent", fields: &[required("app_id"), PAGE], ..PUZZLE },
+    Row { name: "atb_captcha", fields: &[required("app_id"), required("api_server"), PAGE], ..PUZZLE },
+];

@@ -1,0 +1,65 @@
+//! What we have seen of how long answers take, by kind. It decides when to ask and how long to doubt, so a few
+//! recent solves count, and the numbers that came with the kind hold until there are enough of them.
+
+use quittance_lifecycle::Pace;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+const SAMPLES_MAX: usize = 128;
+const SAMPLES_MIN: usize = 20;
+const KINDS_MAX: usize = 128;
+
+#[derive(Default)]
+struct Seen {
+    spans: VecDeque<Duration>,
+    pace: Option<Pace>,
+}
+
+#[derive(Default)]
+pub(crate) struct Paces(BTreeMap<String, Seen>);
+
+impl Paces {
+    pub(crate) fn of(&self, kind: &str) -> Option<Pace> {
+        self.0.get(kind)?.pace
+    }
+
+    pub(crate) fn learn(&mut self, kind: &str, span: Duration) {
+        if !self.0.contains_key(kind) && self.0.len() >= KINDS_MAX {
+            return;
+        }
+        let seen = self.0.entry(kind.to_owned()).or_default();
+        if seen.spans.len() == SAMPLES_MAX {
+            seen.spans.pop_front();
+        }
+        seen.spans.push_back(span);
+        if seen.spans.len() >= SAMPLES_MIN {
+            let mut sorted: Vec<_> = seen.spans.iter().copied().collect();
+            sorted.sort_unstable();
+            let at = |percent: usize| sorted[(sorted.len() * percent / 100).min(sorted.len() - 1)];
+            seen.pace = Some(Pace { p50: at(50), p95: at(95), p99: at(99) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_follow_what_was_seen_last_and_say_nothing_before_there_is_enough() {
+        let mut paces = Paces::default();
+        for n in 1..SAMPLES_MIN as u64 {
+            paces.learn("a", Duration::from_secs(n));
+        }
+        assert_eq!(paces.of("a"), None);
+        for n in 1..=1000 {
+            paces.learn("a", Duration::from_secs(if n <= 500 { 1000 } else { n % 100 }));
+        }
+        let pace = paces.of("a").unwrap();
+        assert!(pace.p50 < pace.p95 && pace.p95 <= pace.p99 && pace.p99 < Duration::from_secs(100), "{pace:?}");
+        for n in 0..1000 {
+            paces.learn(&format!("kind {n}"), Duration::ZERO);
+        }
+        assert_eq!(paces.0.len(), KINDS_MAX, "kinds that callers make up do not fill the memory");
+    }
+}

@@ -1,0 +1,193 @@
+//! Placing, cancelling, replaying, releasing: what callers and people do to orders.
+
+use crate::apply::is_ours;
+use crate::{Applied, Engine, lock};
+use quittance_lifecycle::{
+    BadRequest, Draft, Event, Key, Order, Origin, Placement, Refusal, Reuse, Tally, Terms, Timestamp, WhyIgnored,
+};
+use quittance_ports::{Commit, Line, StoreError, Version, Versioned, Which};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How many answers on a shelf are tried before an order is bought: others may be after the same ones.
+const SHELF_TRIES: usize = 8;
+/// How many orders are read at once when all open ones are visited.
+const PAGE: usize = 256;
+
+/// A caller's claim on an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    pub key: Key,
+    /// In whose name the answer is claimed, if it can go to one only.
+    pub claimant: Key,
+    pub origin: Origin,
+    /// How much life the answer must have for this caller.
+    pub min_life: Duration,
+    /// When this caller stops waiting.
+    pub until: Timestamp,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum PlaceError {
+    #[error("there is no kind of order called `{}`: see the list of kinds", .name.escape_debug())]
+    UnknownKind { name: String },
+    #[error(transparent)]
+    BadRequest(#[from] BadRequest),
+    #[error("{}", refusal(.0))]
+    Refused(Refusal),
+    /// Nobody was told that the order exists; placing it again is safe.
+    #[error("the order could not be accepted: place it again")]
+    Store(#[from] StoreError),
+}
+
+fn refusal(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::OtherParameters => {
+            "this idempotency key belongs to an order with other parameters: use another key".into()
+        }
+        Refusal::HeldBack { fault, .. } => {
+            format!("the same order was refused a moment ago ({fault}): mend it, or wait before asking again")
+        }
+        Refusal::Expired => {
+            "the answer under this idempotency key has expired: use another key to buy a new one".into()
+        }
+        Refusal::NeedsAPerson => {
+            "nobody knows whether this order has been paid for: it is among the dead letters, replay or drop it".into()
+        }
+    }
+}
+
+impl Engine {
+    /// Places an order, or joins the one that is there. When this returns, the order is durable: it is carried
+    /// out whatever happens to the caller.
+    pub async fn place(&self, kind: &str, draft: Draft) -> Result<Placed, PlaceError> {
+        let Some(kind) = (self.settings.kinds)(kind) else {
+            return Err(PlaceError::UnknownKind { name: kind.into() });
+        };
+        let policy = self.policy_for(&kind.name);
+        let now = self.now();
+        let (key, terms) = draft.check(&kind, self.settings.keys, &policy, now, self.unique())?;
+        let terms = Arc::new(terms);
+        if terms.reuse == Reuse::Exclusive
+            && !terms.keyed
+            && let Some(placed) = self.take_from_shelf(key, &terms, now).await
+        {
+            return Ok(placed);
+        }
+        let placed = |origin| Placed {
+            key,
+            claimant: key,
+            origin,
+            min_life: terms.min_life,
+            until: now + terms.patience,
+        };
+        // Nothing is read first: the commit of a new order finds the old one if there is one, in one round trip.
+        let mut found: Option<Versioned> = None;
+        loop {
+            let order = found.as_ref().map(|found| &found.order);
+            match (self.settings.rules.place)(order, key, &terms, self.now(), &policy) {
+                Placement::Refused(refusal) => {
+                    self.tally(&terms, Tally { asked: 1, refused: 1, ..Tally::default() });
+                    return Err(PlaceError::Refused(refusal));
+                }
+                Placement::Stands { origin, tally } => {
+                    self.tally(&terms, tally);
+                    return Ok(placed(origin));
+                }
+                Placement::Commit { origin, advance } => {
+                    let expected = found.as_ref().map_or(Version::ABSENT, |found| found.version);
+                    let at = self.now();
+                    match self.world.store.commit(expected, &advance.next, &advance.tally, at).await {
+                        Ok(Commit::Done(version)) => {
+                            self.attend_soon(Versioned { version, order: advance.next });
+                            return Ok(placed(origin));
+                        }
+                        Ok(Commit::Conflict(winner)) => found = winner.map(|winner| *winner),
+                        Err(error) => {
+                            found = self.look_again_until(&key, now + self.settings.place_wait, error).await?;
+                            if let Some(found) = found.take_if(|found| is_ours(found, expected, &advance.next)) {
+                                self.attend_soon(found);
+                                return Ok(placed(origin));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    async fn look_again_until(
+        &self,
+        key: &Key,
+        until: Timestamp,
+        mut error: StoreError,
+    ) -> Result<Option<Versioned>, StoreError> {
+        while matches!(error, StoreError::Unavailable { .. }) && self.now() < until {
+            match self.look_again(key).await {
+                Ok(found) => return Ok(found),
+                Err(again) => error = again,
+            }
+        }
+        self.note_error(&error);
+        Err(error)
+    }
+
+    /// An answer that stands on the shelf, taken in the name of a placement that shares with nobody.
+    async fn take_from_shelf(&self, claimant: Key, terms: &Terms, now: Timestamp) -> Option<Placed> {
+        // A shelf that cannot be read costs money at worst; the order can always be bought.
+        let shelf = self.world.store.shelf(&terms.target, now, SHELF_TRIES).await.unwrap_or_default();
+        for key in shelf {
+            let claim = Event::Claimed { by: claimant, min_life: terms.min_life };
+            let taken = match self.apply(&key, None, &claim).await {
+                Ok(Applied::Advanced { .. } | Applied::Ignored { why: WhyIgnored::AlreadyYours, .. }) => true,
+                Ok(_) => false,
+                Err(error) => {
+                    self.note_error(&error);
+                    return None;
+                }
+            };
+            if taken {
+                let until = now + terms.patience;
+                return Some(Placed { key, claimant, origin: Origin::Stock, min_life: terms.min_life, until });
+            }
+        }
+        None
+    }
+
+    fn tally(&self, terms: &Terms, tally: Tally) {
+        let day = quittance_ports::Day::of(self.now());
+        self.count(Line { day, tenant: terms.tenant.clone(), kind: terms.kind.clone() }, tally);
+    }
+
+    pub async fn read(&self, key: &Key) -> Result<Option<Order>, StoreError> {
+        Ok(self.world.store.load(key).await?.map(|found| found.order))
+    }
+
+    /// Nobody wants the order any more. What may be paid for goes on, for the stock.
+    pub async fn cancel(&self, key: &Key) -> Result<Applied, StoreError> {
+        self.apply(key, None, &Event::Cancelled).await
+    }
+
+    /// Sends a dead letter on its way again.
+    pub async fn replay(&self, key: &Key) -> Result<Applied, StoreError> {
+        self.apply(key, None, &Event::Replayed).await
+    }
+
+    /// The provider's account has been mended: everything that waits for it goes on. Says how many orders that were.
+    pub async fn release(&self) -> Result<usize, StoreError> {
+        lock(&self.gate).release();
+        let mut released = 0;
+        let mut after = None;
+        loop {
+            let page = self.world.store.list(Which::Open, after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(released) };
+            after = Some(last.order.key);
+            for found in page {
+                let key = found.order.key;
+                if let Applied::Advanced { .. } = self.apply(&key, Some(found), &Event::Released).await? {
+                    released += 1;
+                }
+            }
+        }
+    }
+}

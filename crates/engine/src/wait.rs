@@ -1,0 +1,92 @@
+//! Waiting for an answer. A waiter is woken by the store's notice of a commit and never sleeps and looks; and
+//! whoever is woken is given nothing that has too little life left, or that belongs to another.
+
+use crate::{Applied, Engine, Placed};
+use futures_util::future::{Either, select};
+use quittance_lifecycle::{Answer, DeadCause, Event, FailCause, HandOut, WhyIgnored};
+use quittance_ports::{StoreError, Versioned, Watch};
+use std::pin::pin;
+use std::time::Duration;
+
+/// How long a waiter leaves a store in peace that is not available.
+const STORE_PAUSE: Duration = Duration::from_millis(500);
+
+/// How waiting ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Answered(Answer),
+    /// There is an answer, but it has less life left than this caller needs.
+    Expired,
+    TakenByAnother,
+    Failed(FailCause),
+    /// It is a dead letter now.
+    Dead(DeadCause),
+    /// The caller's time is up; the order goes on without him.
+    NotYet,
+    /// The order is no longer on record.
+    Forgotten,
+}
+
+impl Engine {
+    /// Waits until the order has come to something, or until the caller's time is up.
+    pub async fn wait(&self, placed: &Placed) -> Outcome {
+        let clock = &self.world.clock;
+        let time_is_up = pin!(clock.sleep_until(placed.until));
+        let told = pin!(self.until_told(placed));
+        match select(told, time_is_up).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right(_) => Outcome::NotYet,
+        }
+    }
+
+    async fn until_told(&self, placed: &Placed) -> Outcome {
+        loop {
+            match self.watch_until_told(placed).await {
+                Ok(outcome) => return outcome,
+                Err(error) => {
+                    self.note_error(&error);
+                    self.world.clock.sleep_until(self.now() + STORE_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn watch_until_told(&self, placed: &Placed) -> Result<Outcome, StoreError> {
+        // Watch first, then look: whatever is written in between is not missed.
+        let mut watch: Watch = self.world.store.watch(&placed.key).await?;
+        loop {
+            let Some(found) = self.world.store.load(&placed.key).await? else { return Ok(Outcome::Forgotten) };
+            match self.look(placed, found).await? {
+                Some(outcome) => return Ok(outcome),
+                None => watch.changed().await,
+            }
+        }
+    }
+
+    /// What the order has for this caller now.
+    async fn look(&self, placed: &Placed, mut found: Versioned) -> Result<Option<Outcome>, StoreError> {
+        loop {
+            let Placed { claimant, min_life, .. } = *placed;
+            return Ok(Some(match found.order.hand_out(claimant, min_life, self.now()) {
+                HandOut::NotYet => return Ok(None),
+                HandOut::Answer(answer) => Outcome::Answered(answer.clone()),
+                HandOut::Expired => Outcome::Expired,
+                HandOut::TakenByAnother => Outcome::TakenByAnother,
+                HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
+                HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
+                HandOut::Claim => {
+                    let claim = Event::Claimed { by: claimant, min_life };
+                    match self.apply(&placed.key, Some(found), &claim).await? {
+                        Applied::Ignored { why: WhyIgnored::TooOld, .. } => Outcome::Expired,
+                        Applied::Ignored { why: WhyIgnored::TakenByAnother, .. } => Outcome::TakenByAnother,
+                        Applied::Missing => Outcome::Forgotten,
+                        Applied::Advanced { now, .. } | Applied::Act { now, .. } | Applied::Ignored { now, .. } => {
+                            found = now;
+                            continue;
+                        }
+                    }
+                }
+            }));
+        }
+    }
+}

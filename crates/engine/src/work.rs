@@ -1,0 +1,411 @@
+//! The worker: looks for orders whose alarm has rung, wakes them, and performs the effects, all within bounds.
+//!
+//! Nothing here waits in the way of anything else: every step is a future of its own with a limit on how many
+//! run at once, submits and polls apart, and one that hangs or panics hurts its own order only.
+
+use crate::callback::Addressee;
+use crate::{Applied, Engine, lock};
+use futures_util::future::{BoxFuture, Either, FutureExt, select};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use quittance_lifecycle::{
+    Decision, Effect, Event, Gate, Key, Order, Phase, PollOutcome, SubmitOutcome, Tally, Timestamp, spare_as_order,
+};
+use quittance_ports::{Arrival, StoreError, Submission, Version, Versioned};
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How often the worker puts its house in order: counts written down, the spill replayed, old records forgotten.
+const CHORES_SPAN: Duration = Duration::from_secs(1);
+/// How many forgettable records are removed at a time.
+const PURGE_MAX: usize = 256;
+
+/// One task to be asked for.
+struct Ask {
+    key: Key,
+    born: Timestamp,
+    attempt: u32,
+    task: String,
+}
+
+/// What there is to do, in memory. All of it can be lost: the alarms in the store bring it back.
+#[derive(Default)]
+pub(crate) struct Agenda {
+    /// Orders whose next step may be a submit, and all others.
+    submits: VecDeque<Versioned>,
+    steps: VecDeque<Versioned>,
+    performs: VecDeque<(Versioned, Effect)>,
+    polls: VecDeque<Ask>,
+    submitting: usize,
+    stepping: usize,
+    polling: usize,
+    is_sweeping: bool,
+    is_at_chores: bool,
+    /// When the next order is due, as far as this node knows.
+    alarm: Timestamp,
+    swept_at: Timestamp,
+    chores_done_at: Timestamp,
+    has_spilled: bool,
+}
+
+enum Job {
+    Submit(Versioned),
+    Step(Versioned),
+    Perform(Versioned, Effect),
+    Poll(Vec<Ask>),
+    Sweep,
+    Chores,
+}
+
+impl Engine {
+    /// Carries orders out until [`stop`](Engine::stop) is called. If this future is dropped, at any moment, nothing
+    /// is lost: every order that it had in hand has an alarm in the store.
+    pub async fn work(&self) {
+        lock(&self.agenda).has_spilled = true;
+        let mut running: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
+        loop {
+            while let Some(job) = self.next_job() {
+                running.push(self.run(job).boxed());
+            }
+            if self.stopping.load(Ordering::Relaxed) && running.is_empty() {
+                return;
+            }
+            let alarm = self.next_look();
+            let finished = async {
+                if running.next().await.is_none() {
+                    std::future::pending::<()>().await;
+                }
+            };
+            let rung = pin!(self.bell.rung());
+            let alarm = pin!(self.world.clock.sleep_until(alarm));
+            select(pin!(finished), select(rung, alarm)).await;
+        }
+    }
+
+    /// When to look again if nothing happens before.
+    fn next_look(&self) -> Timestamp {
+        let agenda = lock(&self.agenda);
+        let sweep = agenda.alarm.max(agenda.swept_at + self.settings.sweep_pause);
+        let sweep = sweep.min(agenda.swept_at + self.settings.sweep_span);
+        let sweep = if agenda.is_sweeping { Timestamp::MAX } else { sweep };
+        let chores = if agenda.is_at_chores { Timestamp::MAX } else { agenda.chores_done_at + CHORES_SPAN };
+        sweep.min(chores)
+    }
+
+    fn next_job(&self) -> Option<Job> {
+        let settings = &self.settings;
+        let now = self.now();
+        let mut agenda = lock(&self.agenda);
+        let agenda = &mut *agenda;
+        let stopping = self.stopping.load(Ordering::Relaxed);
+        if agenda.stepping < settings.steps_max {
+            if let Some((now, effect)) = agenda.performs.pop_front() {
+                agenda.stepping += 1;
+                return Some(Job::Perform(now, effect));
+            }
+            if let Some(order) = agenda.steps.pop_front() {
+                agenda.stepping += 1;
+                return Some(Job::Step(order));
+            }
+        }
+        if stopping {
+            return None;
+        }
+        if agenda.submitting < settings.submits_max
+            && let Some(order) = agenda.submits.pop_front()
+        {
+            agenda.submitting += 1;
+            return Some(Job::Submit(order));
+        }
+        if agenda.polling < settings.polls_max && !agenda.polls.is_empty() {
+            agenda.polling += 1;
+            let batch = self.world.provider.poll_batch_max().clamp(1, agenda.polls.len());
+            return Some(Job::Poll(agenda.polls.drain(..batch).collect()));
+        }
+        // A clock that was set back must not put the worker to sleep until it has caught up.
+        let since = |then: Timestamp| if then > now { Duration::MAX } else { now.since(then) };
+        let rested = since(agenda.swept_at) >= settings.sweep_pause;
+        let is_due = agenda.alarm <= now || since(agenda.swept_at) >= settings.sweep_span;
+        let has_room = agenda.submits.len().max(agenda.steps.len()).max(agenda.polls.len()) < settings.backlog_max;
+        if !agenda.is_sweeping && rested && is_due && has_room {
+            agenda.is_sweeping = true;
+            agenda.swept_at = now;
+            return Some(Job::Sweep);
+        }
+        if !agenda.is_at_chores && since(agenda.chores_done_at) >= CHORES_SPAN {
+            agenda.is_at_chores = true;
+            agenda.chores_done_at = now;
+            return Some(Job::Chores);
+        }
+        None
+    }
+
+    async fn run(&self, job: Job) {
+        let (work, done): (BoxFuture<'_, ()>, fn(&mut Agenda)) = match job {
+            Job::Submit(order) => (self.wake(order).boxed(), |agenda| agenda.submitting -= 1),
+            Job::Step(order) => (self.wake(order).boxed(), |agenda| agenda.stepping -= 1),
+            Job::Perform(now, effect) => (self.perform(now, effect).boxed(), |agenda| agenda.stepping -= 1),
+            Job::Poll(batch) => (self.poll(batch).boxed(), |agenda| agenda.polling -= 1),
+            Job::Sweep => (self.sweep().boxed(), |agenda| agenda.is_sweeping = false),
+            Job::Chores => (self.do_chores().boxed(), |agenda| agenda.is_at_chores = false),
+        };
+        if AssertUnwindSafe(work).catch_unwind().await.is_err() {
+            self.panics.fetch_add(1, Ordering::Relaxed);
+        }
+        done(&mut lock(&self.agenda));
+    }
+
+    // ---- what is new ---------------------------------------------------------------------------------------
+
+    /// An order was written that is due at `due`.
+    pub(crate) fn expect_alarm(&self, due: Timestamp) {
+        let mut agenda = lock(&self.agenda);
+        if due < agenda.alarm {
+            agenda.alarm = due;
+            drop(agenda);
+            self.bell.ring();
+        }
+    }
+
+    /// Something was spilled, and is to be replayed.
+    pub(crate) fn expect_spill(&self) {
+        lock(&self.agenda).has_spilled = true;
+    }
+
+    /// An order was just written, and this node has it in hand: no need to look for it in the store.
+    pub(crate) fn attend_soon(&self, order: Versioned) {
+        let due = order.order.due();
+        if due.is_some_and(|due| due <= self.now()) && self.enqueue(order) {
+            self.bell.ring();
+        } else if let Some(due) = due {
+            self.expect_alarm(due);
+        }
+    }
+
+    /// Performs an effect that may be repeated at will, in its turn.
+    pub(crate) fn perform_later(&self, now: Versioned, effect: Effect) {
+        let mut agenda = lock(&self.agenda);
+        // If there is no room the order's alarm brings the effect back.
+        if agenda.performs.len() < self.settings.backlog_max {
+            agenda.performs.push_back((now, effect));
+            drop(agenda);
+            self.bell.ring();
+        }
+    }
+
+    fn enqueue(&self, order: Versioned) -> bool {
+        let may_submit = matches!(order.order.phase, Phase::Queued { .. } | Phase::Unsure { .. });
+        let mut agenda = lock(&self.agenda);
+        let queue = if may_submit { &mut agenda.submits } else { &mut agenda.steps };
+        let has_room = queue.len() < self.settings.backlog_max;
+        if has_room {
+            queue.push_back(order);
+        }
+        has_room
+    }
+
+    // ---- looking for due orders ----------------------------------------------------------------------------
+
+    async fn sweep(&self) {
+        let now = self.now();
+        let until = now + self.settings.claim_span;
+        lock(&self.agenda).alarm = Timestamp::MAX;
+        let due = match self.world.store.claim_due(now, until, self.settings.claim_max).await {
+            Ok(due) => due,
+            Err(error) => {
+                self.note_error(&error);
+                // The alarms are still in the store; the next look, a sweep span from now, finds them.
+                return;
+            }
+        };
+        if let Some(next) = due.next {
+            let mut agenda = lock(&self.agenda);
+            agenda.alarm = agenda.alarm.min(next);
+        }
+        for found in due.orders {
+            // Orders that only want to be asked for are gathered here, so that one call can ask for many.
+            let woken = Event::Woken { stamp: 0, gate: Gate::ShutUntil(until) };
+            let policy = self.policy(&found.order);
+            match (self.settings.rules.transition)(&found.order, woken, self.now(), &policy) {
+                Decision::Act(Effect::Poll { attempt, task }) => self.ask(&found.order, attempt, task),
+                _ => {
+                    // One for which there is no room is claimed again when its claim lapses.
+                    self.enqueue(found);
+                }
+            }
+        }
+        self.bell.ring();
+    }
+
+    fn ask(&self, order: &Order, attempt: u32, task: String) {
+        let ask = Ask { key: order.key, born: order.born, attempt, task };
+        lock(&self.agenda).polls.push_back(ask);
+    }
+
+    // ---- waking one order ----------------------------------------------------------------------------------
+
+    async fn wake(&self, found: Versioned) {
+        let key = found.order.key;
+        let gate = match found.order.phase {
+            Phase::Queued { held: false, .. } | Phase::Unsure { .. } => {
+                let is_retry = found.order.attempts.last().is_some_and(|attempt| attempt.sent >= found.order.placed);
+                lock(&self.gate).pass(self.now(), is_retry)
+            }
+            _ => Gate::Open,
+        };
+        let stamp = self.stamp();
+        match self.apply(&key, Some(found), &Event::Woken { stamp, gate }).await {
+            Ok(Applied::Advanced { now, effect: Some(effect) } | Applied::Act { now, effect }) => {
+                self.perform(now, effect).await;
+            }
+            Ok(Applied::Advanced { .. } | Applied::Ignored { .. } | Applied::Missing) => {}
+            Err(error) => self.note_error(&error),
+        }
+    }
+
+    async fn perform(&self, now: Versioned, effect: Effect) {
+        match effect {
+            Effect::Submit { attempt } => self.submit(&now.order, attempt).await,
+            Effect::Poll { attempt, task } => {
+                self.ask(&now.order, attempt, task);
+                self.bell.ring();
+            }
+            Effect::Stock { attempt } => {
+                if let Err(error) = self.stock(&now.order, attempt).await {
+                    self.note_error(&error);
+                }
+            }
+        }
+    }
+
+    // ---- effects -------------------------------------------------------------------------------------------
+
+    async fn submit(&self, order: &Order, attempt: u32) {
+        let Phase::Submitting { until, .. } = order.phase else { return };
+        // Whoever was frozen between the commit and here must not send what others already hold to be in doubt.
+        if self.now() >= until {
+            return;
+        }
+        let to = Addressee { key: order.key, born: order.born, attempt };
+        let callback = self.settings.callback.as_ref().map(|address| address.of(&to));
+        let submission = Submission { key: order.key, attempt, terms: &order.terms, callback: callback.as_deref() };
+        let call = pin!(AssertUnwindSafe(self.world.provider.submit(submission)).catch_unwind());
+        let outcome = match select(call, pin!(self.world.clock.sleep_until(until))).await {
+            Either::Left((Ok(outcome), _)) => outcome,
+            Either::Left((Err(_), _)) => {
+                self.panics.fetch_add(1, Ordering::Relaxed);
+                SubmitOutcome::Unknown
+            }
+            Either::Right(_) => SubmitOutcome::Unknown,
+        };
+        lock(&self.gate).learn(&outcome, self.now(), order.key.grain());
+        let event = Event::Submitted { attempt, outcome };
+        self.arrive_somehow(Arrival { key: order.key, born: order.born, event }).await;
+    }
+
+    async fn poll(&self, batch: Vec<Ask>) {
+        let asked = self.now();
+        let tasks: Vec<String> = batch.iter().map(|ask| ask.task.clone()).collect();
+        let until = asked + self.settings.poll_wait;
+        let call = pin!(AssertUnwindSafe(self.world.provider.poll(&tasks)).catch_unwind());
+        let mut replies = match select(call, pin!(self.world.clock.sleep_until(until))).await {
+            Either::Left((Ok(replies), _)) => replies,
+            Either::Left((Err(_), _)) => {
+                self.panics.fetch_add(1, Ordering::Relaxed);
+                Vec::new()
+            }
+            Either::Right(_) => Vec::new(),
+        };
+        // The reply may have fewer parts than tasks were asked for, or others: each task takes its own, by name.
+        for Ask { key, born, attempt, task } in batch {
+            let reply = replies.iter().position(|(named, _)| *named == task);
+            let outcome = reply.map_or(PollOutcome::NoWord, |at| replies.swap_remove(at).1);
+            let is_news = !matches!(outcome, PollOutcome::Pending | PollOutcome::NoWord);
+            let arrival = Arrival { key, born, event: Event::Polled { attempt, asked, outcome } };
+            if is_news {
+                self.arrive_somehow(arrival).await;
+            } else if let Err(error) = self.apply_arrival(&arrival).await {
+                // Nothing is lost: the alarm still stands, and the task is asked for again.
+                self.note_error(&error);
+            }
+        }
+    }
+
+    /// What a provider said in reply to us has nobody to send it again: it is tried until it is safe.
+    async fn arrive_somehow(&self, arrival: Arrival) {
+        while self.arrive(arrival.clone()).await.is_err() {
+            self.world.clock.sleep_until(self.now() + CHORES_SPAN).await;
+        }
+    }
+
+    /// Puts a spare answer on the shelf, as an order of its own under a key that is the same however often this is done.
+    async fn stock(&self, order: &Order, attempt: u32) -> Result<(), StoreError> {
+        let at = self.now();
+        let Some(spare) = spare_as_order(order, attempt, at) else { return Ok(()) };
+        let _either_way_it_is_there =
+            self.world.store.commit(Version::ABSENT, &spare, &Tally::default(), at).await?;
+        if let Some(due) = spare.due() {
+            self.expect_alarm(due);
+        }
+        self.apply(&order.key, None, &Event::Stocked { attempt }).await?;
+        Ok(())
+    }
+
+    /// What the solve of an order teaches about its kind.
+    pub(crate) fn learn_pace(&self, order: &Order) {
+        if let Phase::Solved { answer, at } = &order.phase
+            && let Some(attempt) = order.attempt(answer.attempt)
+        {
+            lock(&self.paces).learn(&order.terms.kind, at.since(attempt.sent));
+        }
+    }
+
+    // ---- chores --------------------------------------------------------------------------------------------
+
+    async fn do_chores(&self) {
+        self.write_counts().await;
+        self.replay_spill().await;
+        if let Err(error) = self.world.store.purge(self.now(), PURGE_MAX).await {
+            self.note_error(&error);
+        }
+    }
+
+    async fn write_counts(&self) {
+        let counts = std::mem::take(&mut *lock(&self.uncounted));
+        for (line, tally) in counts {
+            // A reply lost after the write would count twice if tried again; joins are not money, so it is not.
+            if let Err(error) = self.world.store.count(&line, &tally).await {
+                self.note_error(&error);
+            }
+        }
+    }
+
+    /// Whatever came in while the store was away. Applying it twice does no harm, so a crash in the middle does none.
+    async fn replay_spill(&self) {
+        if !std::mem::take(&mut lock(&self.agenda).has_spilled) {
+            return;
+        }
+        let Ok(waiting) = self.world.spill.waiting() else { return self.expect_spill() };
+        let mut applied = 0;
+        for arrival in &waiting {
+            match self.apply_arrival(arrival).await {
+                Ok(_) => applied += 1,
+                Err(error @ StoreError::Corrupt { .. }) => {
+                    self.note_error(&error);
+                    // It goes to the end of the queue, so that one broken record does not stop the others.
+                    if self.world.spill.keep(arrival).is_err() {
+                        break;
+                    }
+                    applied += 1;
+                    self.expect_spill();
+                }
+                Err(StoreError::Unavailable { .. }) => break,
+            }
+        }
+        if applied < waiting.len() || self.world.spill.forget(applied).is_err() {
+            self.expect_spill();
+        }
+    }
+}
