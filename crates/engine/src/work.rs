@@ -220,9 +220,11 @@ impl Engine {
                 return;
             }
         };
-        if let Some(next) = due.next {
+        {
+            // What was claimed here and then not finished comes up again when its claim lapses.
+            let lapse = if due.orders.is_empty() { Timestamp::MAX } else { until };
             let mut agenda = lock(&self.agenda);
-            agenda.alarm = agenda.alarm.min(next);
+            agenda.alarm = agenda.alarm.min(due.next.unwrap_or(Timestamp::MAX)).min(lapse);
         }
         for found in due.orders {
             // Orders that only want to be asked for are gathered here, so that one call can ask for many.

@@ -184,7 +184,7 @@ impl fmt::Display for BadRequest {
                 Shown(name)
             ),
             Self::BadTenant { bytes } => {
-                write!(f, "a tenant's name has 1 to {TENANT_BYTES_MAX} bytes, and this one {bytes}")
+                write!(f, "a tenant's name has 1 to {TENANT_BYTES_MAX} bytes and no control characters, and this one has {bytes} bytes")
             }
             Self::IdempotencyKeyLength { bytes } => write!(
                 f,
@@ -286,7 +286,8 @@ impl Draft {
     }
 
     fn check_frame(&self) -> Result<(), BadRequest> {
-        if self.tenant.is_empty() || self.tenant.len() > TENANT_BYTES_MAX {
+        let odd = self.tenant.chars().any(char::is_control);
+        if odd || self.tenant.is_empty() || self.tenant.len() > TENANT_BYTES_MAX {
             return Err(BadRequest::BadTenant { bytes: self.tenant.len() });
         }
         if let Some(key) = &self.idempotency_key

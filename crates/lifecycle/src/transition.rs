@@ -20,6 +20,13 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+/// How late an alarm may ring on a machine that is merely busy.
+const ALARM_LATE: Duration = Duration::from_secs(5);
+
+/// How long a doubt lasts at least if it can be settled: time enough for another node to write down what it kept
+/// while the store was away.
+const DOUBT_LEAST: Duration = Duration::from_secs(10);
+
 /// A step forward: what to write, what to add to the books with it, and what to do after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advance {
@@ -142,10 +149,10 @@ pub fn place(
             }
             Step::new(order, now).rejoin(terms)
         }
+        Phase::Solved { answer, .. } if good(answer) && order.shelf().is_some() => {
+            Step::new(order, now).take_off_the_shelf()
+        }
         Phase::Solved { answer, at } if good(answer) && is_a_repeat(order, *at, now, policy) => {
-            if order.shelf().is_some() {
-                return Step::new(order, now).take_off_the_shelf();
-            }
             stands(if order.terms.keyed { Origin::Replayed } else { Origin::Cached })
         }
         Phase::Taken { answer, by, .. } if good(answer) && *by == order.key => stands(Origin::Replayed),
@@ -281,7 +288,9 @@ impl Step {
     fn restart(&mut self, policy: &Policy) {
         let now = self.now;
         let order = &mut self.next;
-        if matches!(order.phase, Phase::Dead { .. }) {
+        let mut buried = Timestamp::ZERO;
+        if let Phase::Dead { at, .. } = order.phase {
+            buried = at;
             self.tally.revived = 1;
         }
         order.life += 1;
@@ -290,20 +299,34 @@ impl Step {
         order.wanted = true;
         order.retries = [0; FaultClass::ALL.len()];
         order.phase = Phase::Queued { until: now, held: false };
-        let doubt_wait = policy.doubt_wait();
-        let resumable = order.attempts.iter_mut().rev().find_map(|attempt| match &attempt.progress {
+        if self.resume_paid(policy) {
+            return;
+        }
+        let doubt_wait = if policy.callbacks { policy.doubt_wait() } else { Duration::ZERO };
+        let doubtful = self.next.attempts.iter().rev().find(|attempt| attempt.progress == Progress::Sent);
+        if let Some(Attempt { number, sent, .. }) = doubtful {
+            let until = (*sent + doubt_wait).max(buried + policy.submit_wait);
+            if now < until {
+                self.next.phase = Phase::Unsure { attempt: *number, until };
+            }
+        }
+    }
+
+    /// Waits for an attempt that is paid for and was left behind, if there is one, rather than pay again.
+    fn resume_paid(&mut self, policy: &Policy) -> bool {
+        let now = self.now;
+        let phase = self.next.attempts.iter_mut().rev().find_map(|attempt| match &attempt.progress {
             Progress::Trailing { task, .. } if now < attempt.sent + policy.task_life => {
                 attempt.progress = Progress::Solving { task: task.clone() };
                 Some(Phase::Solving { attempt: attempt.number, poll_at: now, misses: 0 })
             }
-            Progress::Sent if policy.callbacks && now < attempt.sent + doubt_wait => {
-                Some(Phase::Unsure { attempt: attempt.number, until: attempt.sent + doubt_wait })
-            }
             _ => None,
         });
-        if let Some(phase) = resumable {
-            order.phase = phase;
+        let is_resumed = phase.is_some();
+        if let Some(phase) = phase {
+            self.next.phase = phase;
         }
+        is_resumed
     }
 
     // ---- alarms --------------------------------------------------------------------------------------------
@@ -322,6 +345,14 @@ impl Step {
                 Phase::Queued { .. } => self.submit_if_open(stamp, gate, policy),
                 // Nobody reported back in time: whoever made the call is gone, or the call hangs.
                 Phase::Submitting { attempt, .. } => self.doubt(attempt, policy),
+                // An alarm that rings late says that we were away, and the word may be on its way from where it
+                // was kept meanwhile.
+                Phase::Unsure { attempt, until } if now > until + ALARM_LATE && !late => {
+                    let until = now + policy.submit_wait;
+                    self.next.phase = Phase::Unsure { attempt, until };
+                    self.tell(Beat::Doubted { attempt, until });
+                    self.done()
+                }
                 Phase::Unsure { .. } if late => self.bury(DeadCause::Deadline, policy),
                 Phase::Unsure { attempt, .. } => self.doubt_waited_out(attempt, stamp, gate, policy),
                 Phase::Solving { .. } if late => self.bury(DeadCause::Deadline, policy),
@@ -413,15 +444,23 @@ impl Step {
 
     // ---- doubt ---------------------------------------------------------------------------------------------
 
-    /// Unknown is not no: wait for the word that may still come.
+    /// Unknown is not no: wait for the word that may still come. It may also be here already: with a node of ours
+    /// that could not write it down for a while, and more likely so if nobody has reported in time.
     fn doubt(mut self, attempt: u32, policy: &Policy) -> Decision {
         self.tally.doubts = 1;
+        let is_overdue = self.next.phase_due().is_some_and(|due| due <= self.now);
+        let grace = match (is_overdue, policy.callbacks) {
+            (true, _) => policy.submit_wait,
+            (false, true) => DOUBT_LEAST,
+            (false, false) => Duration::ZERO,
+        };
         let sent = self.next.attempt(attempt).map_or(self.now, |attempt| attempt.sent);
         let until = match (policy.callbacks, policy.without_word) {
-            (true, _) => self.now.max(sent + policy.doubt_wait()),
+            (true, _) => sent + policy.doubt_wait(),
             (false, WithoutWord::Resubmit) => self.now + self.pause(FaultClass::Unknown, policy),
             (false, WithoutWord::Bury) => return self.bury(DeadCause::Doubt, policy),
         };
+        let until = until.max(self.now + grace);
         self.next.phase = Phase::Unsure { attempt, until };
         self.tell(Beat::Doubted { attempt, until });
         self.done()
@@ -431,6 +470,9 @@ impl Step {
         self.tell(Beat::GaveUp { attempt });
         if !self.next.wanted {
             return self.fail(FailCause::Cancelled);
+        }
+        if self.resume_paid(policy) {
+            return self.done();
         }
         let spent = &mut self.next.retries[FaultClass::Unknown as usize];
         if *spent >= policy.faults.rule(FaultClass::Unknown).limit {
@@ -622,6 +664,9 @@ impl Step {
         if !self.next.wanted {
             return self.fail(FailCause::Cancelled);
         }
+        if self.resume_paid(policy) {
+            return self.done();
+        }
         let rule = policy.faults.rule(fault.class);
         let pause = match rule.remedy {
             Remedy::Tell => return self.fail(FailCause::Refused(fault)),
@@ -681,9 +726,10 @@ impl Step {
                 self.tally.revived = 1;
                 self.solve(number, answer, via, policy)
             }
-            // What can be used again serves whoever asks next.
-            Phase::Failed { .. } | Phase::Spoiled { .. } if good && !self.next.terms.single_use => {
+            // Whoever waited has been told; what came after all stands on the shelf for whoever asks next.
+            Phase::Failed { .. } | Phase::Spoiled { .. } if good => {
                 self.tally.late = 1;
+                self.next.wanted = false;
                 self.solve(number, answer, via, policy)
             }
             Phase::Dead { .. } => self.too_late(number, &answer),

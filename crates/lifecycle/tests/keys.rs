@@ -261,7 +261,7 @@ fn a_text_that_is_no_key_is_told_why() {
         (good[1..].to_string(), KeyError::Length { found: 63 }),
         (format!("{good}0"), KeyError::Length { found: 65 }),
         (good.repeat(1000), KeyError::Length { found: 64_000 }),
-        ("é".repeat(65), KeyError::Length { found: 65 }),
+        ("é".repeat(65), KeyError::Length { found: 130 }),
         (replaced(0, "g"), KeyError::NotHex { at: 0 }),
         (replaced(63, " "), KeyError::NotHex { at: 63 }),
         (replaced(10, "é"), KeyError::NotHex { at: 10 }),

@@ -1,1 +1,197 @@
-//! The conformance suite: to be written.
+//! What a store must promise: one named test for each promise, and every store runs them all. Stores cannot
+//! skip one, and a promise that is not tested here is not one.
+//!
+//! A store says in one line that it keeps them; how a test gets its store, its runtime and its real time is for the
+//! store's crate to say:
+//!
+//! ```
+//! use quittance_ports::conformance::{Promise, drive};
+//! use quittance_ports::{MemoryStore, conformance};
+//! use std::sync::Arc;
+//! use std::time::Duration;
+//!
+//! /// A fresh store for each promise. This one answers at once, so whoever has to wait for it waits for ever.
+//! fn run(promise: Promise) {
+//!     drive(Duration::ZERO, promise(Arc::new(MemoryStore::default())));
+//! }
+//!
+//! conformance!(run);
+//! ```
+//!
+//! A store behind a network brings its runtime, its set-up and its patience. No promise sets a limit to its own
+//! waiting: the runner knows how long word takes here, and a wake-up that never comes is for it to notice.
+//!
+//! ```ignore
+//! fn run(promise: Promise) {
+//!     tokio::runtime::Runtime::new().expect("a runtime").block_on(async {
+//!         let schema = Schema::fresh().await;
+//!         let store = Arc::new(schema.open().await);
+//!         tokio::time::timeout(Duration::from_secs(30), promise(store)).await.expect("it waits for ever");
+//!         schema.drop().await;
+//!     });
+//! }
+//! ```
+//!
+//! A store that several processes share runs the suite a second time behind a [`Relay`] of two handles.
+//!
+//! Nothing here hides behind a cargo feature: it is small, it needs nothing that the crate does not need anyway, and
+//! what is always compiled does not rot.
+
+mod books;
+mod due;
+mod keeping;
+pub mod model;
+mod racing;
+mod records;
+mod relay;
+pub mod samples;
+mod shelf;
+mod watching;
+
+pub use books::*;
+pub use due::*;
+pub use keeping::*;
+pub use model::it_answers_like_the_memory_store;
+pub use racing::*;
+pub use records::*;
+pub use relay::Relay;
+pub use shelf::*;
+pub use watching::*;
+
+use crate::store::{Commit, Store, Version};
+use quittance_lifecycle::{Order, Tally};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+/// One test of the suite; it wants a store that nobody else uses and nobody has used.
+pub type Promise = fn(Arc<dyn Store>) -> Promised;
+
+/// It panics if the promise is broken.
+pub type Promised = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Makes a `#[test]` of each promise. Takes the `fn(Promise)` that runs one; see [the module](mod@crate::conformance).
+#[macro_export]
+macro_rules! conformance {
+    (@tests [$run:expr] $($promise:ident)*) => {$(
+        #[test]
+        fn $promise() {
+            let run: fn($crate::conformance::Promise) = $run;
+            run(|store| ::std::boxed::Box::pin($crate::conformance::$promise(store)));
+        }
+    )*};
+    (@names [] $($promise:ident)*) => {
+        &[$((stringify!($promise), |store| ::std::boxed::Box::pin($promise(store)))),*]
+    };
+    (@each $what:ident $args:tt) => {
+        $crate::conformance! { @$what $args
+            absent_is_none
+            a_record_written_is_read_back_the_same
+            a_record_of_a_megabyte_is_read_back_the_same
+            a_write_replaces_the_record
+            versions_grow
+            a_version_never_comes_back_after_a_purge
+
+            one_creator_wins
+            one_writer_wins
+            a_commit_with_an_old_version_loses_and_is_told_who_won
+            a_commit_to_a_record_that_is_gone_loses_to_nobody
+            a_lost_race_changes_nothing
+
+            an_order_is_not_due_before_its_moment
+            due_orders_come_soonest_first_up_to_the_limit
+            a_due_order_is_claimed_once_until_the_claim_lapses
+            a_due_order_goes_to_one_of_many_claimers
+            a_claim_ends_when_the_order_is_written
+            a_lapsed_claim_stands_behind_what_was_due_sooner
+            the_next_alarm_is_told
+            the_due_index_follows_each_write
+
+            the_shelf_lists_the_soonest_to_spoil_first
+            the_shelf_leaves_out_what_has_spoiled
+            the_shelf_of_a_target_holds_nothing_of_another
+            what_was_taken_is_off_the_shelf
+
+            a_watch_misses_no_commit_made_after_it_returns
+            a_watch_wakes_whoever_waits_already
+            a_watch_wakes_everybody_who_waits_for_the_order_and_nobody_else
+            a_watch_may_begin_before_the_order
+            a_dropped_watch_disturbs_nobody
+            whoever_is_woken_reads_what_was_written
+            a_lost_race_wakes_nobody
+
+            a_list_pages_through_everything_once
+            purge_removes_only_what_may_be_forgotten
+            purge_stops_at_its_limit_and_begins_with_the_oldest
+            what_lives_again_is_not_purged
+            what_is_kept_until_the_end_of_time_is_kept
+
+            books_add_up_with_the_commits
+            a_lost_race_is_not_booked
+            count_adds_what_changed_no_order
+            no_count_is_lost_among_many
+            books_come_by_day_in_the_order_of_their_lines
+            a_tally_of_nothing_opens_no_line
+
+            it_answers_like_the_memory_store
+        }
+    };
+    ($run:expr) => { $crate::conformance! { @each tests [$run] } };
+}
+
+/// Every promise with its name.
+pub const PROMISES: &[(&str, Promise)] = conformance!(@each names []);
+
+/// Runs a future to its end on this thread. It panics if the future waits and nothing wakes it for as long as
+/// `patience`: zero for a store that answers at once, real time for one that works behind the scenes.
+pub fn drive<T>(patience: Duration, future: impl Future<Output = T>) -> T {
+    let bell = Arc::new(Bell::default());
+    let waker = Waker::from(Arc::clone(&bell));
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(done) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return done;
+        }
+        let rung = bell.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut rung, timeout) = bell
+            .ringing
+            .wait_timeout_while(rung, patience, |rung| !*rung)
+            .unwrap_or_else(PoisonError::into_inner);
+        assert!(!timeout.timed_out(), "it waits for something that never comes");
+        *rung = false;
+    }
+}
+
+#[derive(Default)]
+struct Bell {
+    rung: Mutex<bool>,
+    ringing: Condvar,
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.ringing.notify_one();
+    }
+}
+
+/// Why the suite may `expect` whatever a store returns.
+const AVAILABLE: &str = "a store under test is there, and can read what it wrote";
+
+/// Commits without adding to the books.
+async fn commit(store: &dyn Store, expected: Version, next: &Order) -> Commit {
+    store.commit(expected, next, &Tally::default(), samples::START).await.expect(AVAILABLE)
+}
+
+/// Commits over `expected`, which must succeed.
+async fn write(store: &dyn Store, expected: Version, next: &Order) -> Version {
+    match commit(store, expected, next).await {
+        Commit::Done(version) => version,
+        Commit::Conflict(found) => panic!("nobody else writes here, and yet somebody won: {found:?}"),
+    }
+}
+
+async fn create(store: &dyn Store, order: &Order) -> Version {
+    write(store, Version::ABSENT, order).await
+}

@@ -2,7 +2,7 @@
 //! who takes attempts ([`Provider`]), the time ([`Clock`]), and a place for what comes in while the store is
 //! away ([`Spill`]).
 //!
-//! Each contract has one promise per test; for stores they are gathered in [`conformance`], and every store runs them all.
+//! Each contract has one promise per test; for stores they are gathered in [`mod@conformance`], and every store runs them all.
 #![forbid(unsafe_code)]
 
 pub mod clock;

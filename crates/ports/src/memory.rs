@@ -1,5 +1,222 @@
-//! The memory store.
-#[derive(Debug)]
-pub struct MemoryStore;
-#[derive(Debug)]
-pub struct MemorySpill;
+//! The store and the spill that forget everything when the process ends. They are the reference: one lock over
+//! plain ordered maps, so that whoever reads them sees what the contract means, and a seed replays byte for byte.
+
+use crate::spill::{Arrival, Spill, SpillError};
+use crate::store::{Commit, Day, Due, Line, Store, StoreError, Version, Versioned, Which};
+use crate::watch::{Watch, Watchers};
+use async_trait::async_trait;
+use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+/// A handle; its clones share the same orders.
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    ledger: Arc<Mutex<Ledger>>,
+    watchers: Watchers,
+}
+
+#[derive(Default)]
+struct Ledger {
+    /// One count for all orders: a version of a record that was purged never comes back with its successor, so
+    /// a node that slept through both cannot write over what it never saw.
+    last_version: u64,
+    records: BTreeMap<Key, Record>,
+    alarms: BTreeSet<(Timestamp, Key)>,
+    shelves: BTreeSet<(Target, Timestamp, Key)>,
+    forgettable: BTreeSet<(Timestamp, Key)>,
+    books: BTreeMap<Line, Tally>,
+}
+
+struct Record {
+    versioned: Versioned,
+    /// When it next comes up in `claim_due`: when it is due, or when its claim lapses.
+    alarm: Option<Timestamp>,
+}
+
+impl MemoryStore {
+    /// How many watches there are: zero when nobody waits, or something leaks.
+    #[must_use]
+    pub fn watching(&self) -> usize {
+        self.watchers.len()
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().expect("nothing panics in the middle of a write; if it did, nothing here is true")
+    }
+}
+
+impl Ledger {
+    fn write(&mut self, next: &Order) -> Version {
+        self.erase(&next.key);
+        self.last_version += 1;
+        let version = Version(self.last_version);
+        let alarm = next.due();
+        if let Some(at) = alarm {
+            self.alarms.insert((at, next.key));
+        }
+        if let Some((target, spoils)) = next.shelf() {
+            self.shelves.insert((target, spoils, next.key));
+        }
+        if let Some(at) = next.forget_at() {
+            self.forgettable.insert((at, next.key));
+        }
+        let versioned = Versioned { version, order: next.clone() };
+        self.records.insert(next.key, Record { versioned, alarm });
+        version
+    }
+
+    /// Removes a record and all that was derived from it.
+    fn erase(&mut self, key: &Key) {
+        let Some(Record { versioned: Versioned { order, .. }, alarm }) = self.records.remove(key) else {
+            return;
+        };
+        if let Some(at) = alarm {
+            self.alarms.remove(&(at, *key));
+        }
+        if let Some((target, spoils)) = order.shelf() {
+            self.shelves.remove(&(target, spoils, *key));
+        }
+        if let Some(at) = order.forget_at() {
+            self.forgettable.remove(&(at, *key));
+        }
+    }
+
+    /// A tally of nothing opens no line.
+    fn book(&mut self, line: Line, tally: &Tally) {
+        if *tally != Tally::default() {
+            *self.books.entry(line).or_default() += *tally;
+        }
+    }
+
+    fn claim_due(&mut self, now: Timestamp, until: Timestamp, limit: usize) -> Due {
+        let due: Vec<_> = self.alarms.iter().take_while(|(at, _)| *at <= now).take(limit).copied().collect();
+        for alarm in &due {
+            self.alarms.remove(alarm);
+        }
+        // What is returned now is in the claimer's hands: he knows himself when his claim lapses.
+        let next = self.alarms.first().map(|(at, _)| *at);
+        let mut orders = Vec::with_capacity(due.len());
+        for (at, key) in due {
+            let Some(record) = self.records.get_mut(&key) else { continue };
+            // A claim puts the alarm off, and that is all it does: a write sets it anew.
+            let lapses = at.max(until);
+            record.alarm = Some(lapses);
+            self.alarms.insert((lapses, key));
+            orders.push(record.versioned.clone());
+        }
+        Due { orders, next }
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        Ok(self.ledger().records.get(key).map(|record| record.versioned.clone()))
+    }
+
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Order,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        let version = {
+            let mut ledger = self.ledger();
+            let found = ledger.records.get(&next.key).map(|record| &record.versioned);
+            if found.map_or(Version::ABSENT, |found| found.version) != expected {
+                return Ok(Commit::Conflict(found.cloned().map(Box::new)));
+            }
+            ledger.book(Line::of(next, at), tally);
+            ledger.write(next)
+        };
+        // After the lock is gone: whoever is woken may come straight back to read.
+        self.watchers.wake(&next.key);
+        Ok(Commit::Done(version))
+    }
+
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        Ok(self.ledger().claim_due(now, until, limit))
+    }
+
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        let spoiled = Bound::Excluded((*target, now, Key([0xff; 32])));
+        let ledger = self.ledger();
+        let fresh = ledger.shelves.range((spoiled, Bound::Unbounded));
+        Ok(fresh.take_while(|(of, ..)| of == target).take(limit).map(|(.., key)| *key).collect())
+    }
+
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        Ok(self.watchers.watch(key))
+    }
+
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Versioned>, StoreError> {
+        let start = after.map_or(Bound::Unbounded, |key| Bound::Excluded(*key));
+        let ledger = self.ledger();
+        let records = ledger.records.range((start, Bound::Unbounded)).map(|(_, record)| &record.versioned);
+        Ok(records.filter(|found| which.includes(&found.order)).take(limit).cloned().collect())
+    }
+
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let mut ledger = self.ledger();
+        let old: Vec<_> =
+            ledger.forgettable.iter().take_while(|(at, _)| *at <= now).take(limit).copied().collect();
+        for (_, key) in &old {
+            ledger.erase(key);
+        }
+        Ok(old.len())
+    }
+
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        self.ledger().book(line.clone(), tally);
+        Ok(())
+    }
+
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        let ledger = self.ledger();
+        let asked = ledger.books.iter().filter(|(line, _)| from <= line.day && line.day <= to);
+        Ok(asked.map(|(line, tally)| (line.clone(), *tally)).collect())
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemoryStore({} orders, {} watches)", self.ledger().records.len(), self.watching())
+    }
+}
+
+/// A handle; its clones share the same arrivals. It holds whatever it is given, and is never full.
+#[derive(Clone, Debug, Default)]
+pub struct MemorySpill(Arc<Mutex<VecDeque<Arrival>>>);
+
+impl MemorySpill {
+    fn arrivals(&self) -> MutexGuard<'_, VecDeque<Arrival>> {
+        self.0.lock().expect("nothing panics while it holds the arrivals")
+    }
+}
+
+impl Spill for MemorySpill {
+    fn keep(&self, arrival: &Arrival) -> Result<(), SpillError> {
+        self.arrivals().push_back(arrival.clone());
+        Ok(())
+    }
+
+    fn waiting(&self) -> Result<Vec<Arrival>, SpillError> {
+        Ok(self.arrivals().iter().cloned().collect())
+    }
+
+    fn forget(&self, count: usize) -> Result<(), SpillError> {
+        let mut arrivals = self.arrivals();
+        let count = count.min(arrivals.len());
+        arrivals.drain(..count);
+        Ok(())
+    }
+}

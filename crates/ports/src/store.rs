@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use std::error::Error;
 
-/// Which write of a record this is. The first write makes version 1.
+/// Names one write of one record. The versions of a key only grow, and none comes back when its record was purged
+/// and made anew: a node that slept through all of that must lose to what it has never seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
@@ -34,7 +35,8 @@ pub enum Commit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Due {
     pub orders: Vec<Versioned>,
-    /// The next moment at which an order that was not returned is due, as far as known. It may already have passed.
+    /// The next moment at which an order that was not returned is due or its claim lapses. It may already have
+    /// passed.
     pub next: Option<Timestamp>,
 }
 
@@ -99,6 +101,7 @@ pub trait Store: Send + Sync {
 
     /// Writes `next` if its record still has the version `expected`, adds `tally` to the books of the day of
     /// `at`, updates every index and wakes every watch of the order: all of it or nothing, durable when it returns.
+    /// A tally of nothing opens no line in the books. Whoever loses changes nothing and wakes nobody.
     async fn commit(
         &self,
         expected: Version,
@@ -107,11 +110,12 @@ pub trait Store: Send + Sync {
         at: Timestamp,
     ) -> Result<Commit, StoreError>;
 
-    /// Orders due by `now`, soonest first, hidden from other claimers until `until` or until they are written:
-    /// a courtesy that saves work, never a lock that anything relies on.
+    /// Orders due by `now`, soonest first and then by key, hidden from other claimers until `until` or until they
+    /// are written: a courtesy that saves work, never a lock that anything relies on. A claim puts the order's
+    /// alarm off to `until`, so one that nobody can finish stands behind what was due sooner, and starves nobody.
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError>;
 
-    /// The orders on a shelf that spoil after `now`, soonest to spoil first.
+    /// The orders on a shelf that spoil after `now`, soonest to spoil first and then by key.
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError>;
 
     /// Misses no commit to this order that is made after it returns.
@@ -125,7 +129,8 @@ pub trait Store: Send + Sync {
         limit: usize,
     ) -> Result<Vec<Versioned>, StoreError>;
 
-    /// Removes up to `limit` orders that may be forgotten by `now`, and says how many it removed.
+    /// Removes up to `limit` orders that may be forgotten by `now`, those that could be forgotten first and then by
+    /// key, and says how many it removed. It wakes nobody.
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
 
     /// Adds to the books what changed no order.

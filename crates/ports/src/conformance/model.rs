@@ -1,0 +1,333 @@
+//! Random operations on a store and on the memory store side by side, with every answer compared. It finds what
+//! nobody thought of promising; one seed is one run, and a failure names its seed and its step.
+
+use super::AVAILABLE;
+use super::samples::{self, POLICY, START};
+use crate::memory::MemoryStore;
+use crate::store::{Commit, Day, Line, Store, Version, Versioned, Which};
+use crate::watch::Watch;
+use futures_util::FutureExt;
+use quittance_lifecycle::{
+    Advance, Decision, Event, FaultClass, Gate, Key, KeySettings, Order, Placement, PollOutcome,
+    SubmitOutcome, Tally, Timestamp, Word, place, transition,
+};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+const NAMES: usize = 16;
+const PAGES: usize = 2;
+const WATCHES_MAX: usize = 6;
+
+/// A thousand operations of one seed; a store's own tests may run [`random_operations`] with many more.
+pub async fn it_answers_like_the_memory_store(store: Arc<dyn Store>) {
+    random_operations(store, 1, 1000).await;
+}
+
+/// Panics at the first answer in which the store differs from the memory store.
+pub async fn random_operations(store: Arc<dyn Store>, seed: u64, steps: usize) {
+    let mut model = Model {
+        store,
+        reference: MemoryStore::default(),
+        dice: Dice(seed),
+        now: START,
+        written: BTreeMap::new(),
+        watches: Vec::new(),
+        at: String::new(),
+    };
+    for step in 0..steps {
+        model.at = format!("seed {seed}, step {step}");
+        model.step().await;
+        model.look_at_watches().await;
+    }
+}
+
+fn key_of(name: &str) -> Key {
+    Key::chosen(&samples::draft("").tenant, name)
+}
+
+/// SplitMix64.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, sides: usize) -> usize {
+        usize::try_from(self.roll() % sides as u64).expect("it is less than a usize")
+    }
+
+    fn one_of<T: Clone>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())].clone()
+    }
+}
+
+/// A write that both have made, each under a version of its own.
+#[derive(Clone)]
+struct Written {
+    order: Order,
+    ours: Version,
+    theirs: Version,
+}
+
+struct Model {
+    store: Arc<dyn Store>,
+    reference: MemoryStore,
+    dice: Dice,
+    now: Timestamp,
+    /// Every write ever made, also of records that are gone: a frozen node may come back with any of them.
+    written: BTreeMap<Key, Vec<Written>>,
+    watches: Vec<(Watch, Watch)>,
+    /// Where we are, for the message of whatever fails.
+    at: String,
+}
+
+impl Model {
+    async fn step(&mut self) {
+        // Mostly little by little, or nothing would be alive; now and then far, or nothing would be forgotten.
+        let span = match self.dice.below(60) {
+            0 => 4_000_000,
+            1 => 300_000,
+            2..20 => self.dice.one_of(&[1, 10, 1000, 5000, 20_000]),
+            _ => 0,
+        };
+        self.now = self.now + Duration::from_millis(span);
+        match self.dice.below(20) {
+            0..8 => self.commit().await,
+            8..10 => self.claim_due().await,
+            10..13 => self.shelf().await,
+            13 => self.list().await,
+            14 => self.purge().await,
+            15 => self.count().await,
+            16 => self.books().await,
+            17 => self.load().await,
+            18 => self.watch().await,
+            _ => drop((!self.watches.is_empty()).then(|| self.watches.remove(0))),
+        }
+    }
+
+    fn name(&mut self) -> String {
+        format!("order {}", self.dice.below(NAMES))
+    }
+
+    fn page(&mut self) -> String {
+        format!("https://example.com/{}", self.dice.below(PAGES))
+    }
+
+    fn key(&mut self) -> Key {
+        key_of(&self.name())
+    }
+
+    fn limit(&mut self) -> usize {
+        self.dice.one_of(&[0, 1, 2, 3, 100])
+    }
+
+    /// The clocks of nodes disagree.
+    fn skewed_now(&mut self) -> Timestamp {
+        Timestamp::from_millis(self.now.as_millis() - self.dice.one_of(&[0, 0, 0, 1, 500, 7000]))
+    }
+
+    #[track_caller]
+    fn same<T: Debug + PartialEq>(&self, what: &str, ours: &T, theirs: &T) {
+        assert!(
+            ours == theirs,
+            "{}: {what}\n the reference says {ours:?}\n the store says {theirs:?}",
+            self.at
+        );
+    }
+
+    /// Versions are for each store to choose, but they must name the same write.
+    #[track_caller]
+    fn same_records(&self, what: &str, ours: &[Versioned], theirs: &[Versioned]) {
+        let orders = |all: &[Versioned]| all.iter().map(|found| found.order.clone()).collect::<Vec<_>>();
+        self.same(what, &orders(ours), &orders(theirs));
+        for (ours, theirs) in ours.iter().zip(theirs) {
+            let writes = self.written.get(&ours.order.key).into_iter().flatten();
+            let write = writes.filter(|write| write.ours == ours.version).map(|write| write.theirs).next();
+            self.same(what, &write, &Some(theirs.version));
+        }
+    }
+
+    async fn commit(&mut self) {
+        let name = self.name();
+        let key = key_of(&name);
+        let standing = self.reference.load(&key).await.expect(AVAILABLE).map(|found| found.version);
+        let writes = self.written.get(&key).cloned().unwrap_or_default();
+        let seen = match self.dice.below(8) {
+            0 => None,
+            1 if !writes.is_empty() => Some(self.dice.one_of(&writes)),
+            _ => writes.iter().find(|write| Some(write.ours) == standing).cloned(),
+        };
+        let Some(Advance { next, tally, .. }) = self.advance(&name, seen.as_ref().map(|seen| &seen.order))
+        else {
+            return;
+        };
+        let (ours, theirs) = seen.map_or((Version::ABSENT, Version::ABSENT), |seen| (seen.ours, seen.theirs));
+        let at = self.skewed_now();
+        let ours = self.reference.commit(ours, &next, &tally, at).await.expect(AVAILABLE);
+        let theirs = self.store.commit(theirs, &next, &tally, at).await.expect(AVAILABLE);
+        match (ours, theirs) {
+            (Commit::Done(ours), Commit::Done(theirs)) => {
+                let earlier = writes.iter().map(|write| write.theirs).max().unwrap_or(Version::ABSENT);
+                assert!(theirs > earlier, "{}: {theirs:?} was given after {earlier:?}", self.at);
+                self.written.entry(key).or_default().push(Written { order: next, ours, theirs });
+            }
+            (Commit::Conflict(ours), Commit::Conflict(theirs)) => {
+                let list = |found: Option<Box<Versioned>>| found.into_iter().map(|f| *f).collect::<Vec<_>>();
+                self.same_records("who won", &list(ours), &list(theirs));
+            }
+            (ours, theirs) => self.same("a commit", &ours, &theirs),
+        }
+    }
+
+    /// A step that the order could take, if the dice find one.
+    fn advance(&mut self, name: &str, order: Option<&Order>) -> Option<Advance> {
+        let now = self.now;
+        if self.dice.below(4) == 0 {
+            return Some(self.stock(name));
+        }
+        let Some(order) = order else { return self.place(name, None) };
+        if self.dice.below(12) == 0 {
+            // The same again: nothing is new but the version.
+            return Some(Advance { next: order.clone(), tally: Tally::default(), effect: None });
+        }
+        (0..8).find_map(|_| match self.event(order) {
+            None => self.place(name, Some(order)),
+            Some(event) => match transition(order, event, now, &POLICY) {
+                Decision::Advance(advance) => Some(*advance),
+                Decision::Act(_) | Decision::Ignore(_) => None,
+            },
+        })
+    }
+
+    fn place(&mut self, name: &str, found: Option<&Order>) -> Option<Advance> {
+        let (key, terms) = match found {
+            Some(order) => (order.key, Arc::clone(&order.terms)),
+            None => {
+                let kind = if self.dice.below(4) == 0 { samples::scribble() } else { samples::riddle() };
+                let mut draft = samples::draft(&self.page());
+                draft.idempotency_key = Some(name.into());
+                let checked = draft.check(&kind, KeySettings::default(), &POLICY, self.now, 0);
+                let (key, terms) = checked.expect("samples ask for nothing wrong");
+                (key, Arc::new(terms))
+            }
+        };
+        match place(found, key, &terms, self.now, &POLICY) {
+            Placement::Commit { advance, .. } => Some(*advance),
+            Placement::Stands { .. } | Placement::Refused(_) => None,
+        }
+    }
+
+    /// Straight to the shelf, from wherever it was: a store knows no rule, and left to life alone the dice would
+    /// seldom put two answers on the same shelf.
+    fn stock(&mut self, name: &str) -> Advance {
+        let spoils = self.now + Duration::from_secs(self.dice.one_of(&[1, 30, 60, 120]));
+        let stocked = samples::stocked(name, &self.page(), spoils);
+        Advance { next: stocked.order, tally: stocked.tally, effect: None }
+    }
+
+    fn event(&mut self, order: &Order) -> Option<Event> {
+        let attempt = order.last_attempt;
+        let delivery = samples::delivery();
+        let shut = Gate::ShutUntil(self.now + Duration::from_secs(30));
+        let class = self.dice.one_of(&FaultClass::ALL);
+        let refused = samples::refused(attempt, class);
+        Some(match self.dice.below(16) {
+            0 => return None,
+            1..4 => samples::woken(),
+            4 => Event::Woken { stamp: 1, gate: shut },
+            5 | 6 => samples::accepted(attempt),
+            7 => refused,
+            8 => Event::Submitted { attempt, outcome: SubmitOutcome::Unknown },
+            9 => Event::Submitted { attempt, outcome: SubmitOutcome::Answered(delivery) },
+            10 => Event::Polled { attempt, asked: self.now, outcome: PollOutcome::Answered(delivery) },
+            11 => Event::Polled { attempt, asked: self.now, outcome: PollOutcome::Pending },
+            12 => Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery) },
+            13 => Event::Claimed { by: order.key, min_life: Duration::ZERO },
+            14 => Event::Cancelled,
+            _ => Event::Replayed,
+        })
+    }
+
+    async fn claim_due(&mut self) {
+        let (now, limit) = (self.skewed_now(), self.limit());
+        let until = now + self.dice.one_of(&[0, 1, 30, 300]) * Duration::from_secs(1);
+        let ours = self.reference.claim_due(now, until, limit).await.expect(AVAILABLE);
+        let theirs = self.store.claim_due(now, until, limit).await.expect(AVAILABLE);
+        self.same_records("what is due", &ours.orders, &theirs.orders);
+        self.same("the next alarm", &ours.next, &theirs.next);
+    }
+
+    async fn shelf(&mut self) {
+        let (target, now, limit) = (samples::target(&self.page()), self.skewed_now(), self.limit());
+        let ours = self.reference.shelf(&target, now, limit).await.expect(AVAILABLE);
+        let theirs = self.store.shelf(&target, now, limit).await.expect(AVAILABLE);
+        self.same("a shelf", &ours, &theirs);
+    }
+
+    async fn list(&mut self) {
+        let which = self.dice.one_of(&[Which::All, Which::Open, Which::Dead]);
+        let after = (self.dice.below(2) == 0).then(|| self.key());
+        let limit = self.limit();
+        let ours = self.reference.list(which, after.as_ref(), limit).await.expect(AVAILABLE);
+        let theirs = self.store.list(which, after.as_ref(), limit).await.expect(AVAILABLE);
+        self.same_records("a list", &ours, &theirs);
+    }
+
+    async fn purge(&mut self) {
+        let (now, limit) = (self.skewed_now(), self.limit());
+        let ours = self.reference.purge(now, limit).await.expect(AVAILABLE);
+        let theirs = self.store.purge(now, limit).await.expect(AVAILABLE);
+        self.same("a purge", &ours, &theirs);
+    }
+
+    async fn count(&mut self) {
+        let tenant = self.dice.one_of(&["ann", "Bob", "eve", "Zoe"]).into();
+        let line = Line { day: Day::of(self.now), tenant, kind: "riddle".into() };
+        let asked = self.dice.one_of(&[0, 1, 1_000_000_007]);
+        let tally = Tally { asked, joined: asked / 2, ..Tally::default() };
+        self.reference.count(&line, &tally).await.expect(AVAILABLE);
+        self.store.count(&line, &tally).await.expect(AVAILABLE);
+    }
+
+    async fn books(&mut self) {
+        let today = Day::of(self.now);
+        let from = Day(today.0 - self.dice.roll() % 3);
+        let ours = self.reference.books(from, today).await.expect(AVAILABLE);
+        let theirs = self.store.books(from, today).await.expect(AVAILABLE);
+        self.same("the books", &ours, &theirs);
+    }
+
+    async fn load(&mut self) {
+        let key = self.key();
+        let ours = self.reference.load(&key).await.expect(AVAILABLE);
+        let theirs = self.store.load(&key).await.expect(AVAILABLE);
+        self.same_records("a record", ours.as_slice(), theirs.as_slice());
+    }
+
+    async fn watch(&mut self) {
+        if self.watches.len() < WATCHES_MAX {
+            let key = self.key();
+            let ours = self.reference.watch(&key).await.expect(AVAILABLE);
+            let theirs = self.store.watch(&key).await.expect(AVAILABLE);
+            self.watches.push((ours, theirs));
+        }
+    }
+
+    /// Where the reference has rung, the store must, if not at once; where it has not, the store should not have.
+    async fn look_at_watches(&mut self) {
+        for (ours, theirs) in &mut self.watches {
+            if ours.changed().now_or_never().is_some() {
+                theirs.changed().await;
+            } else {
+                assert!(theirs.changed().now_or_never().is_none(), "{}: woken for nothing", self.at);
+            }
+        }
+    }
+}

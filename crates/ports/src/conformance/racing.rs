@@ -1,0 +1,113 @@
+//! One verb writes, and it writes only over what the writer has seen. Losing is an answer: it says who won, and
+//! it leaves no trace.
+
+use super::samples::{self, START, after};
+use super::{AVAILABLE, commit, create, write};
+use crate::store::{Commit, Day, Line, Store, Version, Versioned, Which};
+use futures_util::future::join_all;
+use quittance_lifecycle::{Key, Order, Tally};
+use std::sync::Arc;
+
+const RACERS: u64 = 10;
+
+/// All of them commit at once over `expected`; exactly one wins, and all others are told which.
+async fn race(store: &dyn Store, expected: Version, racers: &[Order]) {
+    let outcomes = join_all(racers.iter().map(|order| commit(store, expected, order))).await;
+    let won: Vec<Versioned> = outcomes
+        .iter()
+        .zip(racers)
+        .filter_map(|(outcome, order)| match outcome {
+            Commit::Done(version) => Some(Versioned { version: *version, order: order.clone() }),
+            Commit::Conflict(_) => None,
+        })
+        .collect();
+    let [winner] = &won[..] else { panic!("{} of {} racers won", won.len(), racers.len()) };
+    for outcome in outcomes {
+        if let Commit::Conflict(found) = outcome {
+            assert_eq!(found.as_deref(), Some(winner), "a loser is told who won");
+        }
+    }
+    assert_eq!(store.load(&winner.order.key).await.expect(AVAILABLE).as_ref(), Some(winner));
+}
+
+/// Ten processes place the same order; one of them made it, and the others are told which.
+pub async fn one_creator_wins(store: Arc<dyn Store>) {
+    let racers: Vec<_> = (0..RACERS).map(|n| samples::queued("herd", after(n)).order).collect();
+    race(&*store, Version::ABSENT, &racers).await;
+}
+
+/// Ten processes move the same order on from the same version.
+pub async fn one_writer_wins(store: Arc<dyn Store>) {
+    let seen = create(&*store, &samples::queued("herd", START).order).await;
+    let racers: Vec<_> = (0..RACERS).map(|n| samples::submitting("herd", after(n)).order).collect();
+    race(&*store, seen, &racers).await;
+}
+
+pub async fn a_commit_with_an_old_version_loses_and_is_told_who_won(store: Arc<dyn Store>) {
+    let queued = samples::queued("contested", START).order;
+    let first = create(&*store, &queued).await;
+    let order = samples::submitting("contested", START).order;
+    let version = write(&*store, first, &order).await;
+    let stands = Commit::Conflict(Some(Box::new(Versioned { version, order })));
+    let never_given = Version(version.0 + 1_000_000);
+    for wrong in [first, Version::ABSENT, never_given] {
+        assert_eq!(commit(&*store, wrong, &samples::failed("contested", START).order).await, stands);
+    }
+}
+
+/// Whoever expects a record where there is none has slept through its end, and must not bring it back.
+pub async fn a_commit_to_a_record_that_is_gone_loses_to_nobody(store: Arc<dyn Store>) {
+    let order = samples::failed("gone", START).order;
+    let version = create(&*store, &order).await;
+    assert_eq!(store.purge(after(7200), 1).await.expect(AVAILABLE), 1);
+    for expected in [version, Version(version.0 + 1)] {
+        assert_eq!(commit(&*store, expected, &order).await, Commit::Conflict(None));
+    }
+    assert_eq!(store.load(&order.key).await.expect(AVAILABLE), None);
+}
+
+/// Not the record, not the books, not the shelf, not the alarms, not a claim, not what may be forgotten.
+pub async fn a_lost_race_changes_nothing(store: Arc<dyn Store>) {
+    let page = "https://example.com/contested";
+    let on_shelf = samples::stocked("on the shelf", page, after(120));
+    let claimed = samples::queued("claimed", START);
+    let waiting = samples::queued("waiting", after(500));
+    let ended = samples::failed("ended", START);
+    let day = Day::of(START);
+    let mut stale = Vec::new();
+    for sample in [&on_shelf, &claimed, &waiting, &ended] {
+        let first = create(&*store, &sample.order).await;
+        write(&*store, first, &sample.order).await;
+        stale.push((first, sample.order.key));
+    }
+    let count = Tally { asked: 1, ..Tally::default() };
+    store.count(&Line::of(&claimed.order, START), &count).await.expect(AVAILABLE);
+    let hidden = store.claim_due(after(1), after(100), 10).await.expect(AVAILABLE);
+    assert_eq!(hidden.orders.len(), 1, "only one of them is due yet");
+
+    let before = everything(&*store, page, day).await;
+    for (version, key) in stale {
+        for next in [&on_shelf, &claimed, &waiting, &ended] {
+            let loser = Order { key, ..next.order.clone() };
+            let outcome = store.commit(version, &loser, &count, START).await.expect(AVAILABLE);
+            assert!(matches!(outcome, Commit::Conflict(Some(_))), "{outcome:?}");
+        }
+    }
+    assert_eq!(everything(&*store, page, day).await, before);
+    let due = store.claim_due(after(50), after(100), 10).await.expect(AVAILABLE);
+    assert_eq!(due.orders, [], "what was claimed is still claimed, and nothing else became due");
+    assert_eq!(
+        store.purge(after(2 * 3600), 10).await.expect(AVAILABLE),
+        1,
+        "one could be forgotten, and can"
+    );
+}
+
+/// All that can be seen of a store without changing it.
+async fn everything(store: &dyn Store, page: &str, day: Day) -> impl PartialEq + std::fmt::Debug + use<> {
+    let records = store.list(Which::All, None, 100).await.expect(AVAILABLE);
+    let shelf: Vec<Key> = store.shelf(&samples::target(page), START, 100).await.expect(AVAILABLE);
+    // A claim for nobody tells the next alarm and hides nothing.
+    let alarm = store.claim_due(START, START, 0).await.expect(AVAILABLE).next;
+    (records, shelf, alarm, store.books(day, day).await.expect(AVAILABLE))
+}

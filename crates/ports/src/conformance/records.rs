@@ -1,0 +1,93 @@
+//! A record is what was written, whole, under a version that no other write of its key ever has.
+
+use super::samples::{self, START, Sample, after, draft, riddle};
+use super::{AVAILABLE, commit, create, write};
+use crate::store::{Commit, Store, Version, Versioned, Which};
+use quittance_lifecycle::{Event, Key};
+use std::sync::Arc;
+
+/// Nothing was ever written under this key.
+pub async fn absent_is_none(store: Arc<dyn Store>) {
+    create(&*store, &samples::queued("somebody", START).order).await;
+    assert_eq!(store.load(&Key([7; 32])).await.expect(AVAILABLE), None);
+}
+
+/// Every phase, every state of an attempt, and whatever is hard to write down.
+pub async fn a_record_written_is_read_back_the_same(store: Arc<dyn Store>) {
+    let mut written = Vec::new();
+    for Sample { order, .. } in samples::every_phase() {
+        let version = create(&*store, &order).await;
+        written.push(Versioned { version, order });
+    }
+    for versioned in &written {
+        let loaded = store.load(&versioned.order.key).await.expect(AVAILABLE);
+        assert_eq!(loaded.as_ref(), Some(versioned), "{}", versioned.order.phase.name());
+    }
+    written.sort_by_key(|versioned| versioned.order.key);
+    let listed = store.list(Which::All, None, written.len() + 1).await.expect(AVAILABLE);
+    assert_eq!(listed, written, "and a list shows them as they are");
+}
+
+/// Pictures are part of the order; whoever takes it over must be able to send them again.
+pub async fn a_record_of_a_megabyte_is_read_back_the_same(store: Arc<dyn Store>) {
+    let picture: Vec<u8> =
+        (0..1_048_576_u32).map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
+    let draft = draft("https://example.com/wall").with("picture", picture);
+    let Sample { order, .. } = Sample::placed("large", draft, &riddle(), START);
+    let version = create(&*store, &order).await;
+    let whole = Versioned { version, order };
+    assert_eq!(store.load(&whole.order.key).await.expect(AVAILABLE).as_ref(), Some(&whole));
+    let due = store.claim_due(START, after(60), 10).await.expect(AVAILABLE);
+    assert_eq!(due.orders, [whole]);
+}
+
+/// One life, written step by step over the same record.
+pub async fn a_write_replaces_the_record(store: Arc<dyn Store>) {
+    let submitting = samples::submitting("steps", START);
+    let steps = [
+        samples::queued("steps", START),
+        submitting.clone(),
+        submitting.clone().then(Event::Cancelled),
+        submitting.then(samples::accepted(1)),
+        samples::solved("steps", START),
+        samples::failed("steps", START),
+    ];
+    let mut version = Version::ABSENT;
+    for Sample { order, .. } in steps {
+        version = write(&*store, version, &order).await;
+        let loaded = store.load(&order.key).await.expect(AVAILABLE);
+        assert_eq!(loaded, Some(Versioned { version, order }));
+        assert_eq!(store.list(Which::All, None, 10).await.expect(AVAILABLE).len(), 1, "it is one record");
+    }
+}
+
+/// Also when nothing but the version changes.
+pub async fn versions_grow(store: Arc<dyn Store>) {
+    let Sample { order, .. } = samples::queued("again", START);
+    let mut version = Version::ABSENT;
+    for _ in 0..20 {
+        let next = write(&*store, version, &order).await;
+        assert!(next > version, "{next:?} after {version:?}");
+        version = next;
+    }
+}
+
+/// A node may sleep while a record is purged and made anew, and wake up with the version of the old one.
+pub async fn a_version_never_comes_back_after_a_purge(store: Arc<dyn Store>) {
+    let Sample { order: first, .. } = samples::failed("phoenix", START);
+    let mut old = vec![create(&*store, &first).await];
+    old.push(write(&*store, old[0], &first).await);
+    let forgotten = store.purge(after(2 * 3600), 10).await.expect(AVAILABLE);
+    assert_eq!(forgotten, 1, "it could be forgotten an hour after it failed");
+
+    let Sample { order: second, .. } = samples::queued("phoenix", after(3 * 3600));
+    let created = create(&*store, &second).await;
+    let written = write(&*store, created, &second).await;
+    let stands = Versioned { version: written, order: second };
+    for version in old {
+        assert!(version < created, "{created:?} comes after {version:?}, which was purged");
+        let sleeper = commit(&*store, version, &first).await;
+        assert_eq!(sleeper, Commit::Conflict(Some(Box::new(stands.clone()))));
+    }
+    assert!(written.0 > 0 && written > created);
+}

@@ -1,0 +1,86 @@
+//! Several nodes behind one face, so that every promise is also kept between them.
+
+use crate::store::{Commit, Day, Due, Line, Store, StoreError, Version, Versioned, Which};
+use crate::watch::Watch;
+use async_trait::async_trait;
+use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Hands each call to the next of its stores in turn. Give it handles on the same orders, as two processes have
+/// them, and run the suite: what one of them writes the other reads, and whoever waits at one is woken by the other.
+pub struct Relay {
+    nodes: Vec<Arc<dyn Store>>,
+    calls: AtomicUsize,
+}
+
+impl Relay {
+    /// # Panics
+    /// If there are no stores at all.
+    #[must_use]
+    pub fn new(nodes: Vec<Arc<dyn Store>>) -> Self {
+        assert!(!nodes.is_empty(), "a relay of nobody");
+        Self { nodes, calls: AtomicUsize::new(0) }
+    }
+
+    fn next(&self) -> &dyn Store {
+        &*self.nodes[self.calls.fetch_add(1, Ordering::Relaxed) % self.nodes.len()]
+    }
+}
+
+#[async_trait]
+impl Store for Relay {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.next().load(key).await
+    }
+
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Order,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        self.next().commit(expected, next, tally, at).await
+    }
+
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.next().claim_due(now, until, limit).await
+    }
+
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        self.next().shelf(target, now, limit).await
+    }
+
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        self.next().watch(key).await
+    }
+
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Versioned>, StoreError> {
+        self.next().list(which, after, limit).await
+    }
+
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.next().purge(now, limit).await
+    }
+
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        self.next().count(line, tally).await
+    }
+
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.next().books(from, to).await
+    }
+}
+
+impl fmt::Debug for Relay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Relay({} nodes)", self.nodes.len())
+    }
+}

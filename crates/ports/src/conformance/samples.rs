@@ -1,0 +1,259 @@
+//! Orders to try a store with, made by the same doors as any other: checked, placed, and moved on by events. The
+//! kinds are made up, and so are the moments.
+
+use quittance_lifecycle::{
+    Decision, Delivery, Draft, Event, Fault, FaultClass, Field, Gate, Goods, Identity, Key, KeySettings,
+    Kind, Money, Order, Pace, Placement, Policy, PollOutcome, Shape, SubmitOutcome, Tally, Target, Timestamp,
+    Value, Word, place, transition,
+};
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The beginning of the year 2100, and of a day: so far ahead that no store that also lets records expire by
+/// the real clock does it in the middle of a test.
+pub const START: Timestamp = Timestamp::from_millis(4_102_444_800_000);
+
+/// How long the answer to a riddle lives.
+pub const LIFE: Duration = Duration::from_secs(120);
+
+pub const POLICY: Policy = Policy { keep: Duration::from_secs(3600), ..Policy::DEFAULT };
+
+static FIELDS: [Field; 2] = [
+    Field { name: "page", shape: Shape::Text, required: true, identifies: true, default: None },
+    Field {
+        name: "picture",
+        shape: Shape::File { bytes_min: 1, bytes_max: 2 * 1024 * 1024 },
+        required: false,
+        identifies: false,
+        default: None,
+    },
+];
+
+/// A kind whose answers live for a while and can be used once.
+#[must_use]
+pub fn riddle() -> Kind {
+    Kind {
+        name: Cow::Borrowed("riddle"),
+        fields: &FIELDS,
+        identity: Identity::Fields,
+        immaterial: &[],
+        address_fields: &[],
+        bound_to_address: false,
+        life: Some(LIFE),
+        margin: Duration::from_secs(40),
+        single_use: true,
+        pace: Pace {
+            p50: Duration::from_secs(10),
+            p95: Duration::from_secs(30),
+            p99: Duration::from_secs(60),
+        },
+    }
+}
+
+/// A kind whose answers live for ever and are for everybody.
+#[must_use]
+pub fn scribble() -> Kind {
+    Kind { name: Cow::Borrowed("scribble"), life: None, single_use: false, ..riddle() }
+}
+
+/// So many seconds after the start.
+#[must_use]
+pub fn after(seconds: u64) -> Timestamp {
+    START + Duration::from_secs(seconds)
+}
+
+/// An order, the clock that it lives by, and what its last step adds to the books.
+#[derive(Clone, Debug)]
+pub struct Sample {
+    pub order: Order,
+    pub tally: Tally,
+    pub now: Timestamp,
+    pub policy: Policy,
+}
+
+impl Sample {
+    /// Places what a draft asks for; `name` is its idempotency key.
+    #[must_use]
+    pub fn placed(name: &str, draft: Draft, kind: &Kind, now: Timestamp) -> Self {
+        Self::placed_under(POLICY, name, draft, kind, now)
+    }
+
+    #[must_use]
+    pub fn placed_under(policy: Policy, name: &str, draft: Draft, kind: &Kind, now: Timestamp) -> Self {
+        let draft = Draft { idempotency_key: Some(name.into()), ..draft };
+        let (key, terms) = draft
+            .check(kind, KeySettings::default(), &policy, now, 0)
+            .expect("samples ask for nothing wrong");
+        match place(None, key, &Arc::new(terms), now, &policy) {
+            Placement::Commit { advance, .. } => {
+                Self { order: advance.next, tally: advance.tally, now, policy }
+            }
+            other => panic!("an order that nobody has placed before is simply placed: {other:?}"),
+        }
+    }
+
+    #[must_use]
+    pub fn at(self, now: Timestamp) -> Self {
+        Self { now, ..self }
+    }
+
+    #[must_use]
+    pub fn under(self, policy: Policy) -> Self {
+        Self { policy, ..self }
+    }
+
+    /// The order after this event, which must mean something to it.
+    #[must_use]
+    pub fn then(self, event: Event) -> Self {
+        match transition(&self.order, event, self.now, &self.policy) {
+            Decision::Advance(advance) => Self { order: advance.next, tally: advance.tally, ..self },
+            other => panic!("a sample in phase {} cannot take this: {other:?}", self.order.phase.name()),
+        }
+    }
+}
+
+#[must_use]
+pub const fn woken() -> Event {
+    Event::Woken { stamp: 7, gate: Gate::Open }
+}
+
+#[must_use]
+pub const fn submitted(attempt: u32, outcome: SubmitOutcome) -> Event {
+    Event::Submitted { attempt, outcome }
+}
+
+#[must_use]
+pub fn accepted(attempt: u32) -> Event {
+    submitted(attempt, SubmitOutcome::Accepted { task: format!("task-{attempt}") })
+}
+
+#[must_use]
+pub fn refused(attempt: u32, class: FaultClass) -> Event {
+    submitted(attempt, SubmitOutcome::Refused(Fault::new(class, "ERROR_\"QUOTED\"_\u{1F600}")))
+}
+
+#[must_use]
+pub fn delivery() -> Delivery {
+    let extras = [("agent".into(), "curl/8".into()), ("\u{e9}\n".into(), String::new())];
+    let text = "{\"token\": \"\\u0000 'x' \u{0} \u{1F511}\"}".into();
+    Delivery {
+        goods: Goods { text, is_json: true, extras: extras.into() },
+        solved_at: None,
+        cost: Money(2990),
+    }
+}
+
+/// A caller's wishes with all that makes records hard to write: quotes, a zero byte, no text at all, raw bytes.
+#[must_use]
+pub fn draft(page: &str) -> Draft {
+    Draft::new("O'Hara & S\u{f8}n")
+        .with("page", page)
+        .with("words", "a \"quoted\" \\ line\r\n\u{0} \u{4f60}\u{597d}")
+        .with("nothing", "")
+        .with("raw", Value::Bytes((0..=255).collect()))
+}
+
+/// Placed, and due at this moment.
+#[must_use]
+pub fn queued(name: &str, due: Timestamp) -> Sample {
+    Sample::placed(name, draft("https://example.com/door"), &riddle(), due)
+}
+
+#[must_use]
+pub fn submitting(name: &str, now: Timestamp) -> Sample {
+    queued(name, now).then(woken())
+}
+
+#[must_use]
+pub fn solving(name: &str, now: Timestamp) -> Sample {
+    submitting(name, now).then(accepted(1))
+}
+
+#[must_use]
+pub fn unsure(name: &str, now: Timestamp) -> Sample {
+    submitting(name, now).then(submitted(1, SubmitOutcome::Unknown))
+}
+
+/// Solved, for whoever placed it.
+#[must_use]
+pub fn solved(name: &str, now: Timestamp) -> Sample {
+    let outcome = PollOutcome::Answered(delivery());
+    solving(name, now).then(Event::Polled { attempt: 1, asked: now, outcome })
+}
+
+/// Solved, and on the shelf of its page for anybody to take until it spoils.
+#[must_use]
+pub fn stocked(name: &str, page: &str, spoils: Timestamp) -> Sample {
+    let now = Timestamp::from_millis(spoils.as_millis() - 120_000);
+    Sample::placed(name, draft(page), &riddle(), now)
+        .then(woken())
+        .then(Event::Cancelled)
+        .then(submitted(1, SubmitOutcome::Answered(delivery())))
+}
+
+/// The shelf on which [`stocked`] puts its order.
+#[must_use]
+pub fn target(page: &str) -> Target {
+    Sample::placed("any", draft(page), &riddle(), START).order.terms.target
+}
+
+#[must_use]
+pub fn taken(sample: Sample) -> Sample {
+    sample.then(Event::Claimed { by: Key([9; 32]), min_life: Duration::ZERO })
+}
+
+#[must_use]
+pub fn spoiled(name: &str, spoils: Timestamp) -> Sample {
+    stocked(name, "https://example.com/door", spoils).at(spoils).then(woken())
+}
+
+/// Refused for good at this moment; it may be forgotten an hour later.
+#[must_use]
+pub fn failed(name: &str, now: Timestamp) -> Sample {
+    submitting(name, now).then(refused(1, FaultClass::Caller))
+}
+
+/// A dead letter, buried at its deadline.
+#[must_use]
+pub fn dead(name: &str, placed: Timestamp) -> Sample {
+    let sample = queued(name, placed);
+    let deadline = sample.order.deadline;
+    sample.at(deadline).then(woken())
+}
+
+/// Orders that between them know every phase, and every state that an attempt can be in.
+#[must_use]
+pub fn every_phase() -> Vec<Sample> {
+    let twice = |name| {
+        let doubted = unsure(name, START);
+        let until = doubted.order.due().expect("a doubt has an alarm");
+        doubted.at(until).then(woken())
+    };
+    let trailing = solving("trailing", START);
+    let deadline = trailing.order.deadline;
+    let patient = Policy { callbacks: true, ..POLICY };
+    let late = Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery()) };
+    vec![
+        queued("queued", START),
+        queued("held", START).then(woken()).then(refused(1, FaultClass::Account)),
+        queued("later", START).then(woken()).then(refused(1, FaultClass::Busy)),
+        submitting("submitting", START),
+        solving("solving", START),
+        unsure("unsure", START),
+        submitting("patient", START).under(patient).then(submitted(1, SubmitOutcome::Unknown)),
+        solved("solved", START),
+        Sample::placed("for ever", draft("https://example.com/wall"), &scribble(), START)
+            .then(woken())
+            .then(submitted(1, SubmitOutcome::Answered(delivery()))),
+        stocked("stocked", "https://example.com/door", after(120)),
+        taken(stocked("taken", "https://example.com/door", after(120))),
+        spoiled("spoiled", after(120)),
+        failed("failed", START),
+        queued("cancelled", START).then(Event::Cancelled),
+        dead("dead", START),
+        trailing.at(deadline).then(woken()),
+        twice("twice"),
+        twice("spare").then(submitted(2, SubmitOutcome::Answered(delivery()))).then(late),
+    ]
+}

@@ -1,0 +1,7 @@
+//! One binary: the memory store keeps every promise, and every promise can be broken.
+
+mod crimes;
+mod memory;
+mod naive;
+mod sabotage;
+mod suite;

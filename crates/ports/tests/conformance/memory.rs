@@ -1,0 +1,108 @@
+//! The memory store keeps every promise; and what only it can show.
+
+use quittance_lifecycle::{Event, Key, Tally};
+use quittance_ports::conformance::{Promise, Relay, drive, model, samples};
+use quittance_ports::{Arrival, Commit, Day, MemorySpill, MemoryStore, Spill, Store, Version, Which};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn now<T>(future: impl Future<Output = T>) -> T {
+    drive(Duration::ZERO, future)
+}
+
+fn run(promise: Promise) {
+    now(promise(Arc::new(MemoryStore::default())));
+}
+
+quittance_ports::conformance!(run);
+
+mod between_two_handles {
+    use super::{Arc, MemoryStore, Promise, Relay, now};
+
+    fn run(promise: Promise) {
+        let store = MemoryStore::default();
+        now(promise(Arc::new(Relay::new(vec![Arc::new(store.clone()), Arc::new(store)]))));
+    }
+
+    quittance_ports::conformance!(run);
+}
+
+#[test]
+fn clones_of_a_store_share_its_orders() {
+    let store = MemoryStore::default();
+    let elsewhere = store.clone();
+    let order = samples::queued("shared", samples::START).order;
+    now(async {
+        let mut watch = elsewhere.watch(&order.key).await.unwrap();
+        let commit = store.commit(Version::ABSENT, &order, &Tally::default(), samples::START).await;
+        let Commit::Done(version) = commit.unwrap() else { panic!("nobody else is here") };
+        watch.changed().await;
+        assert_eq!(elsewhere.load(&order.key).await.unwrap().unwrap().version, version);
+    });
+}
+
+/// The suite races on one thread; here are real ones.
+#[test]
+fn of_many_threads_one_creates_and_the_books_say_so() {
+    let store = MemoryStore::default();
+    let sample = samples::queued("herd", samples::START);
+    let winners: usize = std::thread::scope(|scope| {
+        let racers: Vec<_> = (0..16)
+            .map(|_| {
+                scope.spawn(|| {
+                    let commit = store.commit(Version::ABSENT, &sample.order, &sample.tally, samples::START);
+                    usize::from(matches!(now(commit).unwrap(), Commit::Done(_)))
+                })
+            })
+            .collect();
+        racers.into_iter().map(|racer| racer.join().unwrap()).sum()
+    });
+    assert_eq!(winners, 1);
+    let day = Day::of(samples::START);
+    let books = now(store.books(day, day)).unwrap();
+    assert_eq!(books.len(), 1);
+    assert_eq!(books[0].1, sample.tally);
+}
+
+#[test]
+fn a_dropped_watch_leaves_nothing_behind() {
+    let store = MemoryStore::default();
+    let mut watches: Vec<_> = (0..100_u8).map(|n| now(store.watch(&Key([n / 10; 32]))).unwrap()).collect();
+    assert_eq!(store.watching(), 100);
+    watches.truncate(30);
+    assert_eq!(store.watching(), 30);
+    drop(watches);
+    assert_eq!(store.watching(), 0);
+}
+
+#[test]
+fn the_same_seed_leaves_the_same_records() {
+    let live = || {
+        let store = MemoryStore::default();
+        now(model::random_operations(Arc::new(store.clone()), 42, 2000));
+        now(store.list(Which::All, None, 1000)).unwrap()
+    };
+    let once = live();
+    assert!(!once.is_empty());
+    assert_eq!(once, live());
+}
+
+#[test]
+fn what_was_spilled_waits_in_order_until_it_is_safe() {
+    let spill = MemorySpill::default();
+    let arrivals = [1, 2, 3].map(|n| Arrival {
+        key: Key([n; 32]),
+        born: samples::START,
+        event: Event::Stocked { attempt: n.into() },
+    });
+    for arrival in &arrivals {
+        spill.keep(arrival).unwrap();
+    }
+    let same = spill.clone();
+    assert_eq!(same.waiting().unwrap(), arrivals);
+    assert_eq!(same.waiting().unwrap(), arrivals, "looking removes nothing");
+    spill.forget(2).unwrap();
+    assert_eq!(same.waiting().unwrap(), arrivals[2..]);
+    spill.forget(9).unwrap();
+    assert_eq!(same.waiting().unwrap(), []);
+}

@@ -1,0 +1,356 @@
+//! A second store, as naive as can be: a list of rows that is searched from end to end, and every rule spelled out
+//! where it is needed. Given a crime to commit it does one thing wrong, and all else right.
+
+use crate::crimes::Crime;
+use async_trait::async_trait;
+use quittance_lifecycle::{Key, Order, Phase, Tally, Target, Timestamp, Value};
+use quittance_ports::{
+    Commit, Day, Due, Line, Store, StoreError, Version, Versioned, Watch, Watchers, Which,
+};
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::Poll;
+use std::time::Duration;
+
+#[derive(Default)]
+pub(crate) struct Naive {
+    crime: Option<Crime>,
+    desk: Arc<Mutex<Desk>>,
+    /// One for each watch ever made, so that they can be told apart.
+    crowd: Mutex<Vec<(Key, Watchers)>>,
+}
+
+#[derive(Default)]
+struct Desk {
+    versions: u64,
+    rows: Vec<Row>,
+    books: Vec<(Line, Tally)>,
+}
+
+#[derive(Clone)]
+struct Row {
+    found: Versioned,
+    claimed_until: Timestamp,
+    /// As it was when the row was made; only criminals look at it.
+    first: Order,
+}
+
+/// Lets everybody else go first, once.
+async fn dawdle() {
+    let mut dawdled = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut dawdled, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+impl Naive {
+    pub(crate) fn guilty_of(crime: Crime) -> Self {
+        Self { crime: Some(crime), ..Self::default() }
+    }
+
+    /// The same orders in another process: whoever waits there is not woken from here.
+    pub(crate) fn elsewhere(&self) -> Self {
+        Self { desk: Arc::clone(&self.desk), ..Self::default() }
+    }
+
+    fn commits(&self, crime: Crime) -> bool {
+        self.crime == Some(crime)
+    }
+
+    fn desk(&self) -> MutexGuard<'_, Desk> {
+        self.desk.lock().expect("nobody panics at the desk")
+    }
+
+    fn crowd(&self) -> MutexGuard<'_, Vec<(Key, Watchers)>> {
+        self.crowd.lock().expect("nobody panics in the crowd")
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        self.desk().rows.clone()
+    }
+
+    fn row(&self, key: &Key) -> Option<Row> {
+        self.rows().into_iter().rev().find(|row| row.found.order.key == *key)
+    }
+
+    /// The order from which an index is made.
+    fn indexed<'a>(&self, row: &'a Row, crime: Crime) -> &'a Order {
+        if self.commits(crime) { &row.first } else { &row.found.order }
+    }
+
+    fn alarm(&self, row: &Row) -> Option<Timestamp> {
+        self.indexed(row, Crime::DueAsFirstWritten).due().map(|due| due.max(row.claimed_until))
+    }
+
+    fn write(&self, next: &Order) -> Version {
+        let old = self.row(&next.key);
+        let mut desk = self.desk();
+        // Not the numbers of the memory store: which numbers they are is for each store to choose.
+        desk.versions += 7;
+        let version = match &old {
+            Some(old) if self.commits(Crime::VersionsStandStill) && old.found.order == *next => {
+                old.found.version
+            }
+            _ if self.commits(Crime::VersionsRestartAfterPurge) => {
+                Version(old.as_ref().map_or(0, |old| old.found.version.0) + 1)
+            }
+            _ => Version(desk.versions),
+        };
+        let mut order = next.clone();
+        if self.commits(Crime::ForgetsTheStory) {
+            order.story.entries.clear();
+        }
+        if self.commits(Crime::CutsLongValues) {
+            let terms = Arc::make_mut(&mut order.terms);
+            for value in terms.params.values_mut().filter(|value| value.as_bytes().len() > 65_535) {
+                *value = Value::Bytes(value.as_bytes()[..65_535].to_vec());
+            }
+        }
+        let claimed_until = match &old {
+            Some(old) if self.commits(Crime::ClaimOutlivesTheWrite) => old.claimed_until,
+            _ => Timestamp::ZERO,
+        };
+        let first = old.map_or_else(|| order.clone(), |old| old.first);
+        if !self.commits(Crime::KeepsOldRows) {
+            desk.rows.retain(|row| row.found.order.key != next.key);
+        }
+        desk.rows.push(Row { found: Versioned { version, order }, claimed_until, first });
+        version
+    }
+
+    fn book(&self, line: &Line, tally: &Tally) {
+        if *tally == Tally::default() && !self.commits(Crime::BooksHaveEmptyLines) {
+            return;
+        }
+        let mut desk = self.desk();
+        match desk.books.iter_mut().find(|(known, _)| known == line) {
+            Some((_, sum)) if self.commits(Crime::BooksKeepTheLastOnly) => *sum = *tally,
+            Some((_, sum)) => *sum += *tally,
+            None => desk.books.push((line.clone(), *tally)),
+        }
+    }
+
+    fn wake(&self, key: &Key) {
+        let crowd = self.crowd();
+        if self.commits(Crime::WakesNobody) {
+            return;
+        }
+        for (watched, watchers) in crowd.iter() {
+            if self.commits(Crime::WakesEverybody) {
+                watchers.wake(watched);
+            }
+            if watched != key {
+                continue;
+            }
+            if self.commits(Crime::DroppedWatchSilencesTheRest) && watchers.is_empty() {
+                return;
+            }
+            watchers.wake(key);
+            if self.commits(Crime::WakesOneOnly) && !watchers.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// What a commit that lost may leave behind, if it is not careful.
+    fn lose(&self, next: &Order, tally: &Tally, at: Timestamp) {
+        if self.commits(Crime::BooksCountLosers) {
+            self.book(&Line::of(next, at), tally);
+        }
+        if self.commits(Crime::WakesForLosers) {
+            self.wake(&next.key);
+        }
+        if self.commits(Crime::LoserEndsTheClaim) {
+            let mut desk = self.desk();
+            for row in desk.rows.iter_mut().filter(|row| row.found.order.key == next.key) {
+                row.claimed_until = Timestamp::ZERO;
+            }
+        }
+    }
+
+    fn may_be_forgotten(&self, row: &Row) -> Option<Timestamp> {
+        match row.found.order.phase {
+            Phase::Dead { at, .. } if self.commits(Crime::PurgeTakesDeadLetters) => {
+                Some(at + Duration::from_secs(3600))
+            }
+            _ => match self.indexed(row, Crime::PurgeAsFirstWritten).forget_at() {
+                // What becomes of it in a column with a sign.
+                Some(Timestamp::MAX) if self.commits(Crime::EndOfTimeWraps) => Some(Timestamp::ZERO),
+                at => at,
+            },
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Naive {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        let row = match self.row(key) {
+            None if self.commits(Crime::FindsWhatIsNotThere) => self.rows().pop(),
+            row => row,
+        };
+        Ok(row.map(|row| row.found))
+    }
+
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Order,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        let found = self.row(&next.key).map(|row| row.found);
+        let wins = match &found {
+            _ if self.commits(Crime::LastWriteWins) => true,
+            None => expected == Version::ABSENT || self.commits(Crime::BringsBackTheGone),
+            Some(found) => found.version == expected,
+        };
+        if !wins {
+            self.lose(next, tally, at);
+            let found = found.filter(|_| !self.commits(Crime::LoserIsToldNothing));
+            return Ok(Commit::Conflict(found.map(Box::new)));
+        }
+        if self.commits(Crime::ChecksThenSets) {
+            dawdle().await;
+        }
+        if self.commits(Crime::WakesBeforeItWrites) {
+            self.wake(&next.key);
+            dawdle().await;
+        }
+        let day = if self.commits(Crime::BooksByTheDayOfTheOrder) { next.born } else { at };
+        self.book(&Line::of(next, day), tally);
+        let version = self.write(next);
+        if !self.commits(Crime::WakesBeforeItWrites) {
+            self.wake(&next.key);
+        }
+        Ok(Commit::Done(version))
+    }
+
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        let mut rows = self.rows();
+        rows.retain(|row| self.alarm(row).is_some());
+        if !self.commits(Crime::DueInAnyOrder) {
+            rows.sort_by_key(|row| (self.alarm(row), row.found.order.key));
+        }
+        if self.commits(Crime::LapsedComesFirst) {
+            rows.sort_by_key(|row| (row.found.order.due(), row.found.order.key));
+        }
+        let is_due = |row: &Row| match self.alarm(row) {
+            _ if self.commits(Crime::ClaimNeverLapses) && row.claimed_until > Timestamp::ZERO => false,
+            Some(at) if self.commits(Crime::RingsTooSoon) => at <= now + Duration::from_millis(1),
+            Some(at) if self.commits(Crime::RingsTooLate) => at < now,
+            at => at.is_some_and(|at| at <= now),
+        };
+        let limit = if self.commits(Crime::DueKnowsNoLimit) { usize::MAX } else { limit };
+        let (due, rest): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(is_due);
+        let beyond = due.iter().skip(limit).filter(|_| !self.commits(Crime::NextForgetsWhatIsBeyondTheLimit));
+        let is_claimed = |row: &&Row| row.claimed_until > Timestamp::ZERO;
+        let rest = rest.iter().filter(|row| !(self.commits(Crime::NextForgetsClaims) && is_claimed(row)));
+        let next = beyond.chain(rest).filter_map(|row| self.alarm(row)).min();
+        let orders: Vec<Versioned> = due.into_iter().take(limit).map(|row| row.found).collect();
+        if self.commits(Crime::ClaimsThenHides) {
+            dawdle().await;
+        }
+        let mut desk = self.desk();
+        for row in desk.rows.iter_mut().filter(|row| orders.contains(&row.found)) {
+            if !self.commits(Crime::ClaimHidesNothing) {
+                row.claimed_until = row.claimed_until.max(until);
+            }
+        }
+        Ok(Due { orders, next })
+    }
+
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        let mut standing: Vec<(Timestamp, Key)> = Vec::new();
+        for row in self.rows() {
+            if let Some((of, spoils)) = self.indexed(&row, Crime::ShelfAsFirstWritten).shelf()
+                && (of == *target || self.commits(Crime::ShelfOfEverybody))
+                && (spoils > now || self.commits(Crime::ShelfOfTheSpoiled))
+            {
+                standing.push((spoils, row.found.order.key));
+            }
+        }
+        if !self.commits(Crime::ShelfInAnyOrder) {
+            standing.sort_unstable();
+        }
+        Ok(standing.into_iter().take(limit).map(|(_, key)| key).collect())
+    }
+
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        let watchers = Watchers::default();
+        let watch = watchers.watch(key);
+        if self.commits(Crime::WatchIsBornRung) {
+            watchers.wake(key);
+        }
+        if !self.commits(Crime::WatchesOnlyWhatIsThere) || self.row(key).is_some() {
+            self.crowd().push((*key, watchers));
+        }
+        Ok(watch)
+    }
+
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Versioned>, StoreError> {
+        let which = if self.commits(Crime::ListIgnoresWhich) { Which::All } else { which };
+        let mut found: Vec<Versioned> = self.rows().into_iter().map(|row| row.found).collect();
+        found.retain(|found| which.includes(&found.order));
+        found.retain(|found| match after {
+            Some(after) if self.commits(Crime::ListRepeatsTheLast) => found.order.key >= *after,
+            Some(after) => found.order.key > *after,
+            None => true,
+        });
+        found.sort_by_key(|found| found.order.key);
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let mut old: Vec<(Timestamp, Key)> = Vec::new();
+        for row in self.rows() {
+            if let Some(at) = self.may_be_forgotten(&row).filter(|at| *at <= now) {
+                old.push((at, row.found.order.key));
+            }
+        }
+        old.sort_unstable();
+        if self.commits(Crime::PurgeTakesTheNewest) {
+            old.reverse();
+        }
+        if !self.commits(Crime::PurgeKnowsNoLimit) {
+            old.truncate(limit);
+        }
+        let mut desk = self.desk();
+        desk.rows.retain(|row| !old.iter().any(|(_, key)| *key == row.found.order.key));
+        Ok(old.len())
+    }
+
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        if self.commits(Crime::CountReadsThenWrites) {
+            let before = self.desk().books.clone();
+            dawdle().await;
+            self.desk().books = before;
+        }
+        self.book(line, tally);
+        Ok(())
+    }
+
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        let mut books = self.desk().books.clone();
+        books.retain(|(line, _)| {
+            let before_end =
+                if self.commits(Crime::BooksIgnoreTheLastDay) { line.day < to } else { line.day <= to };
+            line.day >= from && before_end
+        });
+        if !self.commits(Crime::BooksInAnyOrder) {
+            books.sort_by(|(a, _), (b, _)| a.cmp(b));
+        }
+        Ok(books)
+    }
+}

@@ -1,0 +1,117 @@
+//! How answers, deliveries and faults are written: the parts that orders, stories and arrivals share.
+
+use crate::error::{RecordError, Within};
+use crate::fields::{Named, Text, mirror, moment, need, need_moment, need_text, text, unless_default};
+use quittance_lifecycle::{Answer, Delivery, Fault, FaultClass, Goods, Money, Timestamp};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+mirror! { GoodsRecord<'a> {
+    text: Text<'a>,
+    is_json: bool,
+    extras: Cow<'a, BTreeMap<String, String>>,
+} }
+
+impl<'a> GoodsRecord<'a> {
+    fn of(goods: &'a Goods) -> Self {
+        let Goods { text: token, is_json, extras } = goods;
+        Self {
+            text: text(token),
+            is_json: unless_default(*is_json),
+            extras: (!extras.is_empty()).then_some(Cow::Borrowed(extras)),
+        }
+    }
+
+    fn read(self) -> Result<Goods, RecordError> {
+        Ok(Goods {
+            text: need_text(self.text, "text")?,
+            is_json: self.is_json.unwrap_or_default(),
+            extras: self.extras.map(Cow::into_owned).unwrap_or_default(),
+        })
+    }
+}
+
+mirror! { AnswerRecord<'a> {
+    goods: GoodsRecord<'a>,
+    attempt: u32,
+    earliest: u64,
+    expires: u64,
+    cost_micros: u64,
+} }
+
+impl<'a> AnswerRecord<'a> {
+    pub(crate) fn of(answer: &'a Answer) -> Self {
+        let Answer { goods, attempt, earliest, expires, cost: Money(cost) } = answer;
+        Self {
+            goods: Some(GoodsRecord::of(goods)),
+            attempt: Some(*attempt),
+            earliest: moment(*earliest),
+            expires: expires.and_then(moment),
+            cost_micros: unless_default(*cost),
+        }
+    }
+
+    pub(crate) fn read(found: Option<Self>) -> Result<Answer, RecordError> {
+        let found = need(found, "answer")?;
+        found.parts().within("answer")
+    }
+
+    fn parts(self) -> Result<Answer, RecordError> {
+        Ok(Answer {
+            goods: need(self.goods, "goods")?.read().within("goods")?,
+            attempt: need(self.attempt, "attempt")?,
+            earliest: need_moment(self.earliest, "earliest")?,
+            expires: self.expires.map(Timestamp::from_millis),
+            cost: Money(self.cost_micros.unwrap_or_default()),
+        })
+    }
+}
+
+mirror! { DeliveryRecord<'a> {
+    goods: GoodsRecord<'a>,
+    solved_at: u64,
+    cost_micros: u64,
+} }
+
+impl<'a> DeliveryRecord<'a> {
+    pub(crate) fn of(delivery: &'a Delivery) -> Self {
+        let Delivery { goods, solved_at, cost: Money(cost) } = delivery;
+        Self {
+            goods: Some(GoodsRecord::of(goods)),
+            solved_at: solved_at.and_then(moment),
+            cost_micros: unless_default(*cost),
+        }
+    }
+
+    pub(crate) fn read(found: Option<Self>) -> Result<Delivery, RecordError> {
+        let found = need(found, "delivery")?;
+        found.parts().within("delivery")
+    }
+
+    fn parts(self) -> Result<Delivery, RecordError> {
+        Ok(Delivery {
+            goods: need(self.goods, "goods")?.read().within("goods")?,
+            solved_at: self.solved_at.map(Timestamp::from_millis),
+            cost: Money(self.cost_micros.unwrap_or_default()),
+        })
+    }
+}
+
+mirror! { FaultRecord<'a> { class: Text<'a>, code: Text<'a> } }
+
+impl<'a> FaultRecord<'a> {
+    pub(crate) fn of(fault: &'a Fault) -> Self {
+        let Fault { class, code } = fault;
+        Self { class: class.text(), code: text(code) }
+    }
+
+    pub(crate) fn read(found: Option<Self>) -> Result<Fault, RecordError> {
+        let found = need(found, "fault")?;
+        found.parts().within("fault")
+    }
+
+    /// As it was written, and not by [`Fault::new`]: reading shortens nothing.
+    fn parts(self) -> Result<Fault, RecordError> {
+        Ok(Fault { class: FaultClass::read(self.class, "class")?, code: need_text(self.code, "code")? })
+    }
+}

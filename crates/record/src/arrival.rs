@@ -1,0 +1,228 @@
+//! How something that came in for an order is written while the order itself cannot be.
+
+use crate::VERSION;
+use crate::answer::{DeliveryRecord, FaultRecord};
+use crate::error::{RecordError, Within};
+use crate::fields::{
+    Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_span, need_stamp,
+    need_text, parse, span, stamp, text, write,
+};
+use quittance_lifecycle::{Event, Gate, Key, PollOutcome, SubmitOutcome, Word};
+use quittance_ports::Arrival;
+use std::borrow::Cow;
+
+mirror! { ArrivalRecord<'a> { v: u64, key: Text<'a>, born: u64, event: EventRecord<'a> } }
+
+#[must_use]
+pub fn encode_arrival(arrival: &Arrival) -> Vec<u8> {
+    let Arrival { key, born, event } = arrival;
+    write(&ArrivalRecord {
+        v: Some(VERSION),
+        key: digest(key.0),
+        born: moment(*born),
+        event: Some(EventRecord::of(event)),
+    })
+}
+
+pub fn decode_arrival(bytes: &[u8]) -> Result<Arrival, RecordError> {
+    let found: ArrivalRecord<'_> = parse(bytes)?;
+    Ok(Arrival {
+        key: Key(need_digest(found.key, "key")?),
+        born: need_moment(found.born, "born")?,
+        event: need(found.event, "event")?.read().within("event")?,
+    })
+}
+
+names! { enum EventName {
+    Woken = "woken",
+    Submitted = "submitted",
+    Polled = "polled",
+    CalledBack = "called_back",
+    Stocked = "stocked",
+    Claimed = "claimed",
+    Cancelled = "cancelled",
+    Replayed = "replayed",
+    Released = "released",
+} }
+
+mirror! { EventRecord<'a> {
+    is: Text<'a>,
+    stamp: Text<'a>,
+    gate: GateRecord<'a>,
+    attempt: u32,
+    asked: u64,
+    task: Text<'a>,
+    outcome: OutcomeRecord<'a>,
+    by: Text<'a>,
+    min_life_ms: u64,
+} }
+
+impl<'a> EventRecord<'a> {
+    fn of(event: &'a Event) -> Self {
+        let named = |name: EventName| Self { is: name.text(), ..Self::default() };
+        let about = |name: EventName, attempt: &u32| Self { attempt: Some(*attempt), ..named(name) };
+        match event {
+            Event::Woken { stamp: number, gate } => {
+                Self { stamp: stamp(*number), gate: Some(GateRecord::of(*gate)), ..named(EventName::Woken) }
+            }
+            Event::Submitted { attempt, outcome } => Self {
+                outcome: Some(OutcomeRecord::of_submit(outcome)),
+                ..about(EventName::Submitted, attempt)
+            },
+            Event::Polled { attempt, asked, outcome } => Self {
+                asked: moment(*asked),
+                outcome: Some(OutcomeRecord::of_poll(outcome)),
+                ..about(EventName::Polled, attempt)
+            },
+            Event::CalledBack { attempt, task, word } => Self {
+                task: task.as_deref().and_then(text),
+                outcome: Some(OutcomeRecord::of_word(word)),
+                ..about(EventName::CalledBack, attempt)
+            },
+            Event::Stocked { attempt } => about(EventName::Stocked, attempt),
+            Event::Claimed { by, min_life } => {
+                Self { by: digest(by.0), min_life_ms: span(*min_life), ..named(EventName::Claimed) }
+            }
+            Event::Cancelled => named(EventName::Cancelled),
+            Event::Replayed => named(EventName::Replayed),
+            Event::Released => named(EventName::Released),
+        }
+    }
+
+    fn read(self) -> Result<Event, RecordError> {
+        let attempt = || need(self.attempt, "attempt");
+        Ok(match EventName::read(self.is, "is")? {
+            EventName::Woken => Event::Woken {
+                stamp: need_stamp(self.stamp, "stamp")?,
+                gate: need(self.gate, "gate")?.read().within("gate")?,
+            },
+            EventName::Submitted => Event::Submitted {
+                attempt: attempt()?,
+                outcome: need(self.outcome, "outcome")?.read_submit().within("outcome")?,
+            },
+            EventName::Polled => Event::Polled {
+                attempt: attempt()?,
+                asked: need_moment(self.asked, "asked")?,
+                outcome: need(self.outcome, "outcome")?.read_poll().within("outcome")?,
+            },
+            EventName::CalledBack => Event::CalledBack {
+                attempt: attempt()?,
+                task: self.task.map(Cow::into_owned),
+                word: need(self.outcome, "outcome")?.read_word().within("outcome")?,
+            },
+            EventName::Stocked => Event::Stocked { attempt: attempt()? },
+            EventName::Claimed => Event::Claimed {
+                by: Key(need_digest(self.by, "by")?),
+                min_life: need_span(self.min_life_ms, "min_life_ms")?,
+            },
+            EventName::Cancelled => Event::Cancelled,
+            EventName::Replayed => Event::Replayed,
+            EventName::Released => Event::Released,
+        })
+    }
+}
+
+names! { enum GateName { Open = "open", Shut = "shut" } }
+
+mirror! { GateRecord<'a> { is: Text<'a>, until: u64 } }
+
+impl GateRecord<'_> {
+    fn of(gate: Gate) -> Self {
+        match gate {
+            Gate::Open => Self { is: GateName::Open.text(), until: None },
+            Gate::ShutUntil(until) => Self { is: GateName::Shut.text(), until: moment(until) },
+        }
+    }
+
+    fn read(self) -> Result<Gate, RecordError> {
+        Ok(match GateName::read(self.is, "is")? {
+            GateName::Open => Gate::Open,
+            GateName::Shut => Gate::ShutUntil(need_moment(self.until, "until")?),
+        })
+    }
+}
+
+names! { enum SubmitName {
+    Accepted = "accepted", Answered = "answered", Refused = "refused", Unknown = "unknown",
+} }
+
+names! { enum PollName {
+    Pending = "pending", Answered = "answered", Faulted = "faulted", NoWord = "no_word",
+} }
+
+names! { enum WordName { Answered = "answered", Faulted = "faulted" } }
+
+mirror! {
+    /// What became of a submit, of a poll, or what a callback says.
+    OutcomeRecord<'a> {
+        is: Text<'a>,
+        task: Text<'a>,
+        delivery: DeliveryRecord<'a>,
+        fault: FaultRecord<'a>,
+    }
+}
+
+impl<'a> OutcomeRecord<'a> {
+    fn of_submit(outcome: &'a SubmitOutcome) -> Self {
+        let named = |name: SubmitName| Self { is: name.text(), ..Self::default() };
+        match outcome {
+            SubmitOutcome::Accepted { task } => Self { task: text(task), ..named(SubmitName::Accepted) },
+            SubmitOutcome::Answered(delivery) => {
+                Self { delivery: Some(DeliveryRecord::of(delivery)), ..named(SubmitName::Answered) }
+            }
+            SubmitOutcome::Refused(fault) => {
+                Self { fault: Some(FaultRecord::of(fault)), ..named(SubmitName::Refused) }
+            }
+            SubmitOutcome::Unknown => named(SubmitName::Unknown),
+        }
+    }
+
+    fn read_submit(self) -> Result<SubmitOutcome, RecordError> {
+        Ok(match SubmitName::read(self.is, "is")? {
+            SubmitName::Accepted => SubmitOutcome::Accepted { task: need_text(self.task, "task")? },
+            SubmitName::Answered => SubmitOutcome::Answered(DeliveryRecord::read(self.delivery)?),
+            SubmitName::Refused => SubmitOutcome::Refused(FaultRecord::read(self.fault)?),
+            SubmitName::Unknown => SubmitOutcome::Unknown,
+        })
+    }
+
+    fn of_poll(outcome: &'a PollOutcome) -> Self {
+        let named = |name: PollName| Self { is: name.text(), ..Self::default() };
+        match outcome {
+            PollOutcome::Pending => named(PollName::Pending),
+            PollOutcome::Answered(delivery) => {
+                Self { delivery: Some(DeliveryRecord::of(delivery)), ..named(PollName::Answered) }
+            }
+            PollOutcome::Faulted(fault) => {
+                Self { fault: Some(FaultRecord::of(fault)), ..named(PollName::Faulted) }
+            }
+            PollOutcome::NoWord => named(PollName::NoWord),
+        }
+    }
+
+    fn read_poll(self) -> Result<PollOutcome, RecordError> {
+        Ok(match PollName::read(self.is, "is")? {
+            PollName::Pending => PollOutcome::Pending,
+            PollName::Answered => PollOutcome::Answered(DeliveryRecord::read(self.delivery)?),
+            PollName::Faulted => PollOutcome::Faulted(FaultRecord::read(self.fault)?),
+            PollName::NoWord => PollOutcome::NoWord,
+        })
+    }
+
+    fn of_word(word: &'a Word) -> Self {
+        let named = |name: WordName| Self { is: name.text(), ..Self::default() };
+        match word {
+            Word::Answered(delivery) => {
+                Self { delivery: Some(DeliveryRecord::of(delivery)), ..named(WordName::Answered) }
+            }
+            Word::Faulted(fault) => Self { fault: Some(FaultRecord::of(fault)), ..named(WordName::Faulted) },
+        }
+    }
+
+    fn read_word(self) -> Result<Word, RecordError> {
+        Ok(match WordName::read(self.is, "is")? {
+            WordName::Answered => Word::Answered(DeliveryRecord::read(self.delivery)?),
+            WordName::Faulted => Word::Faulted(FaultRecord::read(self.fault)?),
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! How one attempt is written: how far it came under `is`, flat beside its number, so that it reads as one line.
+
+use crate::answer::AnswerRecord;
+use crate::error::RecordError;
+use crate::fields::{Named, Text, mirror, moment, names, need, need_moment, need_text, text};
+use quittance_lifecycle::{Attempt, Progress};
+
+names! { enum ProgressName {
+    Sent = "sent",
+    Solving = "solving",
+    Trailing = "trailing",
+    GivenUp = "given_up",
+    Faulted = "faulted",
+    Answered = "answered",
+    Spare = "spare",
+} }
+
+mirror! { AttemptRecord<'a> {
+    number: u32,
+    sent: u64,
+    unsolved_at: u64,
+    accepted: bool,
+    is: Text<'a>,
+    task: Text<'a>,
+    poll_at: u64,
+    counted: bool,
+    since: u64,
+    answer: AnswerRecord<'a>,
+} }
+
+impl<'a> AttemptRecord<'a> {
+    pub(crate) fn of(attempt: &'a Attempt) -> Self {
+        let Attempt { number, sent, unsolved_at, accepted, progress } = attempt;
+        Self {
+            number: Some(*number),
+            sent: moment(*sent),
+            unsolved_at: moment(*unsolved_at),
+            accepted: Some(*accepted),
+            ..Self::of_progress(progress)
+        }
+    }
+
+    fn of_progress(progress: &'a Progress) -> Self {
+        let named = |name: ProgressName| Self { is: name.text(), ..Self::default() };
+        match progress {
+            Progress::Sent => named(ProgressName::Sent),
+            Progress::Solving { task } => Self { task: text(task), ..named(ProgressName::Solving) },
+            Progress::Trailing { task, poll_at } => {
+                Self { task: text(task), poll_at: moment(*poll_at), ..named(ProgressName::Trailing) }
+            }
+            Progress::GivenUp { counted } => Self { counted: Some(*counted), ..named(ProgressName::GivenUp) },
+            Progress::Faulted => named(ProgressName::Faulted),
+            Progress::Answered => named(ProgressName::Answered),
+            Progress::Spare { answer, since } => Self {
+                answer: Some(AnswerRecord::of(answer)),
+                since: moment(*since),
+                ..named(ProgressName::Spare)
+            },
+        }
+    }
+
+    pub(crate) fn read(self) -> Result<Attempt, RecordError> {
+        Ok(Attempt {
+            number: need(self.number, "number")?,
+            sent: need_moment(self.sent, "sent")?,
+            unsolved_at: need_moment(self.unsolved_at, "unsolved_at")?,
+            accepted: need(self.accepted, "accepted")?,
+            progress: self.progress()?,
+        })
+    }
+
+    fn progress(self) -> Result<Progress, RecordError> {
+        Ok(match ProgressName::read(self.is, "is")? {
+            ProgressName::Sent => Progress::Sent,
+            ProgressName::Solving => Progress::Solving { task: need_text(self.task, "task")? },
+            ProgressName::Trailing => Progress::Trailing {
+                task: need_text(self.task, "task")?,
+                poll_at: need_moment(self.poll_at, "poll_at")?,
+            },
+            ProgressName::GivenUp => Progress::GivenUp { counted: need(self.counted, "counted")? },
+            ProgressName::Faulted => Progress::Faulted,
+            ProgressName::Answered => Progress::Answered,
+            ProgressName::Spare => Progress::Spare {
+                answer: AnswerRecord::read(self.answer)?,
+                since: need_moment(self.since, "since")?,
+            },
+        })
+    }
+}

@@ -1,0 +1,142 @@
+//! The few things that a spill asks of a disk, and the file that does them. They are a contract of their own so
+//! that tests can let each of them fail.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+pub(crate) trait Disk: Send + fmt::Debug {
+    fn read(&mut self) -> io::Result<Vec<u8>>;
+
+    /// Adds to the end. It may fail half-way, and what it wrote is safe only after `sync`.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Shortens the file to `length`; safe only after `sync`.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+
+    /// Puts another content in place of the whole file: all of it or nothing, and safe when it returns. After a
+    /// failure either content may be there.
+    fn replace(&mut self, content: &[u8]) -> io::Result<()>;
+
+    /// Adds to what a person must look at; safe when it returns.
+    fn set_aside(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// How many bytes a person must look at.
+    fn set_aside_bytes(&self) -> io::Result<u64>;
+}
+
+/// A file, and beside it `.lock`, `.new` while it is being replaced, and `.unreadable`.
+#[derive(Debug)]
+pub(crate) struct FileDisk {
+    path: PathBuf,
+    file: File,
+    /// Held for as long as this lives. It is a file of its own because the other one is replaced.
+    _lock: File,
+}
+
+impl FileDisk {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        let lock = open_private(&beside(path, ".lock"), OpenOptions::new().write(true))?;
+        // Whoever replaced the file under somebody else's feet would let him write into nowhere.
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => {
+                io::Error::new(io::ErrorKind::ResourceBusy, "another process has this spill open")
+            }
+            TryLockError::Error(error) => error,
+        })?;
+        let file = open_private(path, OpenOptions::new().read(true).append(true))?;
+        file.sync_all()?;
+        sync_folder(path)?;
+        Ok(Self { path: path.to_owned(), file, _lock: lock })
+    }
+}
+
+impl Disk for FileDisk {
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    /// The length belongs to what `sync_data` makes safe; only times and the like are left to later.
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.file.set_len(length)
+    }
+
+    fn replace(&mut self, content: &[u8]) -> io::Result<()> {
+        let new = beside(&self.path, ".new");
+        let renamed = write_new(&new, content).and_then(|file| {
+            fs::rename(&new, &self.path)?;
+            Ok(file)
+        });
+        if renamed.is_err() {
+            // The disk may be full, and half a file in its way. If it cannot go, the next try begins by cutting it.
+            drop(fs::remove_file(&new));
+        }
+        self.file = renamed?;
+        sync_folder(&self.path)
+    }
+
+    fn set_aside(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut file = open_private(&beside(&self.path, ".unreadable"), OpenOptions::new().append(true))?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        sync_folder(&self.path)
+    }
+
+    fn set_aside_bytes(&self) -> io::Result<u64> {
+        match fs::metadata(beside(&self.path, ".unreadable")) {
+            Ok(found) => Ok(found.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn write_new(path: &Path, content: &[u8]) -> io::Result<File> {
+    let mut file = open_private(path, OpenOptions::new().read(true).append(true))?;
+    file.set_len(0)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Opens a file that nobody else may read, and makes it if it is not there: answers are as good as money.
+fn open_private(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    options.create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    let file = options.open(path)?;
+    // One that was there already may have been made by somebody less careful.
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(file)
+}
+
+/// Makes the names in the folder of `path` safe: a file whose name is lost is lost.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    // Elsewhere folders cannot be opened, and the file system sees to it by itself.
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}

@@ -1,0 +1,108 @@
+//! Why a record cannot be read, and what to do about it. An error names the place and never what stands there: a
+//! record holds tokens, and passwords of proxies, and errors end up in logs.
+
+use serde_json::error::Category;
+use std::fmt;
+
+/// The longest name of ours; whatever is longer is not a name and is not shown.
+const NAME_BYTES_MAX: usize = 32;
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RecordError {
+    #[error(
+        "the record has format {found}, and this version of Quittance reads up to format {understood}: leave it \
+         as it is, and read it with the version that wrote it or a later one"
+    )]
+    UnknownVersion { found: u64, understood: u64 },
+    #[error(
+        "`{field}` says {found}, and this version of Quittance knows only {}: leave the record as it is, and read \
+         it with the version that wrote it or a later one",
+        .understood.join(", ")
+    )]
+    UnknownName { field: String, found: String, understood: &'static [&'static str] },
+    #[error("the record is damaged, `{field}` is missing: keep a copy, and restore it from a backup")]
+    Missing { field: String },
+    #[error("the record is damaged, `{field}` is not {expected}: keep a copy, and restore it from a backup")]
+    Malformed { field: String, expected: &'static str },
+    #[error(
+        "the record is damaged, {flaw} at line {line}, column {column}: keep a copy, and restore it from a backup"
+    )]
+    Unreadable { flaw: Flaw, line: usize, column: usize },
+}
+
+/// What is wrong with a text that should be a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// It breaks off.
+    Short,
+    NotJson,
+    /// It is JSON, but a value is of the wrong type or out of range.
+    WrongType,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Short => "it breaks off",
+            Self::NotJson => "it is not JSON",
+            Self::WrongType => "a value has the wrong type",
+        })
+    }
+}
+
+impl RecordError {
+    pub(crate) fn unknown_name(
+        field: &'static str,
+        found: &str,
+        understood: &'static [&'static str],
+    ) -> Self {
+        let is_name = (1..=NAME_BYTES_MAX).contains(&found.len())
+            && found.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        // A damaged record may have anything in this place, also what must not be shown.
+        let found = if is_name { format!("`{found}`") } else { "something that is no name".into() };
+        Self::UnknownName { field: field.into(), found, understood }
+    }
+
+    pub(crate) fn malformed(field: &'static str, expected: &'static str) -> Self {
+        Self::Malformed { field: field.into(), expected }
+    }
+
+    /// The same error, seen from the field around it.
+    fn within(mut self, outer: &str) -> Self {
+        match &mut self {
+            Self::UnknownName { field, .. } | Self::Missing { field } | Self::Malformed { field, .. } => {
+                *field = format!("{outer}.{field}");
+            }
+            Self::UnknownVersion { .. } | Self::Unreadable { .. } => {}
+        }
+        self
+    }
+}
+
+impl From<serde_json::Error> for RecordError {
+    /// Keeps the position only, for the message quotes what it found.
+    fn from(error: serde_json::Error) -> Self {
+        let flaw = match error.classify() {
+            Category::Eof => Flaw::Short,
+            Category::Syntax | Category::Io => Flaw::NotJson,
+            Category::Data => Flaw::WrongType,
+        };
+        Self::Unreadable { flaw, line: error.line(), column: error.column() }
+    }
+}
+
+/// Lets an error collect its path on the way up.
+pub(crate) trait Within {
+    fn within(self, outer: &str) -> Self;
+    fn within_item(self, outer: &str, index: usize) -> Self;
+}
+
+impl<T> Within for Result<T, RecordError> {
+    fn within(self, outer: &str) -> Self {
+        self.map_err(|error| error.within(outer))
+    }
+
+    fn within_item(self, outer: &str, index: usize) -> Self {
+        self.map_err(|error| error.within(&format!("{outer}[{index}]")))
+    }
+}

@@ -1,0 +1,158 @@
+//! What all records are made of: mirrors of the lifecycle's types in which any field may be absent, and names for
+//! variants. A mirror is what may be found in a store; only reading it tells whether it means anything.
+
+use crate::VERSION;
+use crate::error::RecordError;
+use quittance_lifecycle::time::millis;
+use quittance_lifecycle::{FaultClass, Key, Reuse, Timestamp, Via};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// Borrowed when it is written, owned when it was read.
+pub(crate) type Text<'a> = Cow<'a, str>;
+
+/// Declares a mirror. Every field is optional, so that a missing one is reported by its name.
+macro_rules! mirror {
+    ($(#[$meta:meta])* $name:ident $(<$life:lifetime>)? { $($field:ident: $ty:ty),* $(,)? }) => {
+        $(#[$meta])*
+        #[derive(Default, serde::Serialize, serde::Deserialize)]
+        pub(crate) struct $name $(<$life>)? {
+            $(
+                #[serde(skip_serializing_if = "Option::is_none")]
+                pub(crate) $field: Option<$ty>,
+            )*
+        }
+    };
+}
+pub(crate) use mirror;
+
+/// Variants that are written by a name that never changes, whatever becomes of their place or spelling in code.
+pub(crate) trait Named: Sized {
+    const NAMES: &'static [&'static str];
+    fn name_on_record(self) -> &'static str;
+    fn named(name: &str) -> Option<Self>;
+
+    fn text<'a>(self) -> Option<Text<'a>> {
+        Some(Cow::Borrowed(self.name_on_record()))
+    }
+
+    fn read(found: Option<Text<'_>>, field: &'static str) -> Result<Self, RecordError> {
+        let found = need(found, field)?;
+        Self::named(&found).ok_or_else(|| RecordError::unknown_name(field, &found, Self::NAMES))
+    }
+}
+
+/// Names the variants of an enum: `for` one of the lifecycle, or of an `enum` that it declares.
+macro_rules! names {
+    (for $ty:ty { $($variant:ident = $name:literal),* $(,)? }) => {
+        impl $crate::fields::Named for $ty {
+            const NAMES: &'static [&'static str] = &[$($name),*];
+
+            fn name_on_record(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+
+            fn named(name: &str) -> Option<Self> {
+                match name { $($name => Some(Self::$variant),)* _ => None }
+            }
+        }
+    };
+    (enum $ty:ident { $($variant:ident = $name:literal),* $(,)? }) => {
+        #[derive(Clone, Copy)]
+        pub(crate) enum $ty { $($variant),* }
+
+        $crate::fields::names! { for $ty { $($variant = $name),* } }
+    };
+}
+pub(crate) use names;
+
+names! { for FaultClass {
+    Busy = "busy",
+    Unreachable = "unreachable",
+    Unknown = "unknown",
+    Unsolvable = "unsolvable",
+    Broke = "broke",
+    Account = "account",
+    Caller = "caller",
+    UnknownCode = "unknown_code",
+} }
+
+names! { for Via { Submit = "submit", Callback = "callback", Poll = "poll" } }
+
+names! { for Reuse { Shared = "shared", Exclusive = "exclusive" } }
+
+mirror! { Head { v: u64 } }
+
+/// Reads the version before anything else: of another format nothing else can be expected.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RecordError> {
+    let head: Head = serde_json::from_slice(bytes)?;
+    match need(head.v, "v")? {
+        VERSION => Ok(serde_json::from_slice(bytes)?),
+        found => Err(RecordError::UnknownVersion { found, understood: VERSION }),
+    }
+}
+
+pub(crate) fn write(record: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(record)
+        .expect("a mirror has only names for keys, and memory does not fail to be written")
+}
+
+pub(crate) fn need<T>(found: Option<T>, field: &'static str) -> Result<T, RecordError> {
+    found.ok_or_else(|| RecordError::Missing { field: field.into() })
+}
+
+pub(crate) fn unless_default<T: Default + PartialEq>(value: T) -> Option<T> {
+    (value != T::default()).then_some(value)
+}
+
+pub(crate) const fn text(text: &str) -> Option<Text<'_>> {
+    Some(Cow::Borrowed(text))
+}
+
+pub(crate) fn need_text(found: Option<Text<'_>>, field: &'static str) -> Result<String, RecordError> {
+    need(found, field).map(Cow::into_owned)
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "it fills the optional field of a mirror")]
+pub(crate) const fn moment(moment: Timestamp) -> Option<u64> {
+    Some(moment.as_millis())
+}
+
+pub(crate) fn need_moment(found: Option<u64>, field: &'static str) -> Result<Timestamp, RecordError> {
+    need(found, field).map(Timestamp::from_millis)
+}
+
+#[allow(clippy::unnecessary_wraps, reason = "it fills the optional field of a mirror")]
+pub(crate) fn span(span: Duration) -> Option<u64> {
+    Some(millis(span))
+}
+
+pub(crate) fn need_span(found: Option<u64>, field: &'static str) -> Result<Duration, RecordError> {
+    need(found, field).map(Duration::from_millis)
+}
+
+/// Any 256-bit digest, in the form in which people know the keys of orders.
+pub(crate) fn digest<'a>(bytes: [u8; 32]) -> Option<Text<'a>> {
+    Some(Cow::Owned(Key(bytes).to_string()))
+}
+
+pub(crate) fn need_digest(found: Option<Text<'_>>, field: &'static str) -> Result<[u8; 32], RecordError> {
+    let digits = need(found, field)?;
+    Key::parse(&digits).map(|key| key.0).map_err(|_| RecordError::malformed(field, "64 hexadecimal digits"))
+}
+
+/// A number that uses all of its 64 bits: as a JSON number, most tools would round it.
+pub(crate) fn stamp<'a>(stamp: u64) -> Option<Text<'a>> {
+    Some(Cow::Owned(format!("{stamp:016x}")))
+}
+
+pub(crate) fn need_stamp(found: Option<Text<'_>>, field: &'static str) -> Result<u64, RecordError> {
+    let digits = need(found, field)?;
+    let is_hex = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex
+        .then(|| u64::from_str_radix(&digits, 16).ok())
+        .flatten()
+        .ok_or_else(|| RecordError::malformed(field, "16 hexadecimal digits"))
+}

@@ -1,0 +1,119 @@
+//! How an order is written, all but its terms: those can be large and change only with a new life, and this part
+//! is written at every step.
+
+use crate::VERSION;
+use crate::attempt::AttemptRecord;
+use crate::error::{RecordError, Within};
+use crate::fields::{
+    Named, Text, digest, mirror, moment, need, need_digest, need_moment, parse, unless_default, write,
+};
+use crate::phase::PhaseRecord;
+use crate::story::EntryRecord;
+use quittance_lifecycle::{Attempt, Entry, FaultClass, Key, Order, Story, Terms};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+mirror! { OrderRecord<'a> {
+    v: u64,
+    key: Text<'a>,
+    born: u64,
+    life: u32,
+    placed: u64,
+    deadline: u64,
+    wanted: bool,
+    phase: PhaseRecord<'a>,
+    attempts: Vec<AttemptRecord<'a>>,
+    last_attempt: u32,
+    retries: BTreeMap<Text<'a>, u8>,
+    possible_doubles: u32,
+    story: Vec<EntryRecord<'a>>,
+    story_left_out: u32,
+} }
+
+/// Everything but the terms, which [`encode_terms`](crate::encode_terms) writes.
+#[must_use]
+pub fn encode_order(order: &Order) -> Vec<u8> {
+    let Order {
+        key,
+        terms: _,
+        born,
+        life,
+        placed,
+        deadline,
+        wanted,
+        phase,
+        attempts,
+        last_attempt,
+        retries,
+        possible_doubles,
+        story: Story { entries, left_out },
+    } = order;
+    write(&OrderRecord {
+        v: Some(VERSION),
+        key: digest(key.0),
+        born: moment(*born),
+        life: Some(*life),
+        placed: moment(*placed),
+        deadline: moment(*deadline),
+        wanted: Some(*wanted),
+        phase: Some(PhaseRecord::of(phase)),
+        attempts: Some(attempts.iter().map(AttemptRecord::of).collect()),
+        last_attempt: Some(*last_attempt),
+        retries: unless_default(write_retries(retries)),
+        possible_doubles: unless_default(*possible_doubles),
+        story: (!entries.is_empty()).then(|| entries.iter().map(EntryRecord::of).collect()),
+        story_left_out: unless_default(*left_out),
+    })
+}
+
+/// `terms` are those of the life that the record is about; the record says nothing of them.
+pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordError> {
+    let found: OrderRecord<'_> = parse(bytes)?;
+    Ok(Order {
+        key: Key(need_digest(found.key, "key")?),
+        terms,
+        born: need_moment(found.born, "born")?,
+        life: need(found.life, "life")?,
+        placed: need_moment(found.placed, "placed")?,
+        deadline: need_moment(found.deadline, "deadline")?,
+        wanted: need(found.wanted, "wanted")?,
+        phase: PhaseRecord::read(found.phase)?,
+        attempts: read_attempts(need(found.attempts, "attempts")?)?,
+        last_attempt: need(found.last_attempt, "last_attempt")?,
+        retries: read_retries(found.retries.unwrap_or_default())?,
+        possible_doubles: found.possible_doubles.unwrap_or_default(),
+        story: Story {
+            entries: read_entries(found.story.unwrap_or_default())?,
+            left_out: found.story_left_out.unwrap_or_default(),
+        },
+    })
+}
+
+fn read_attempts(found: Vec<AttemptRecord<'_>>) -> Result<Vec<Attempt>, RecordError> {
+    let read = |(index, attempt): (usize, AttemptRecord<'_>)| attempt.read().within_item("attempts", index);
+    found.into_iter().enumerate().map(read).collect()
+}
+
+fn read_entries(found: Vec<EntryRecord<'_>>) -> Result<Vec<Entry>, RecordError> {
+    let read = |(index, entry): (usize, EntryRecord<'_>)| entry.read().within_item("story", index);
+    found.into_iter().enumerate().map(read).collect()
+}
+
+/// By name and not by position, so that a new class shifts nothing.
+fn write_retries<'a>(retries: &[u8; FaultClass::ALL.len()]) -> BTreeMap<Text<'a>, u8> {
+    let count = |class: FaultClass| unless_default(retries[class as usize]);
+    FaultClass::ALL
+        .into_iter()
+        .filter_map(|class| Some((Cow::Borrowed(class.name_on_record()), count(class)?)))
+        .collect()
+}
+
+/// A class that nobody here knows is an error: if its count were dropped, its limit would begin again.
+fn read_retries(found: BTreeMap<Text<'_>, u8>) -> Result<[u8; FaultClass::ALL.len()], RecordError> {
+    let mut retries = [0; FaultClass::ALL.len()];
+    for (name, count) in found {
+        retries[FaultClass::read(Some(name), "retries")? as usize] = count;
+    }
+    Ok(retries)
+}

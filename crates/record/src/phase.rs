@@ -1,0 +1,164 @@
+//! How the phase of an order is written: its name under `is`, and beside it what that phase carries.
+
+use crate::answer::{AnswerRecord, FaultRecord};
+use crate::error::{RecordError, Within};
+use crate::fields::{
+    Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_stamp, stamp,
+    unless_default,
+};
+use quittance_lifecycle::{DeadCause, FailCause, Key, Phase};
+
+names! { enum PhaseName {
+    Queued = "queued",
+    Submitting = "submitting",
+    Solving = "solving",
+    Unsure = "unsure",
+    Solved = "solved",
+    Taken = "taken",
+    Spoiled = "spoiled",
+    Failed = "failed",
+    Dead = "dead",
+} }
+
+mirror! { PhaseRecord<'a> {
+    is: Text<'a>,
+    until: u64,
+    held: bool,
+    attempt: u32,
+    stamp: Text<'a>,
+    poll_at: u64,
+    misses: u8,
+    at: u64,
+    by: Text<'a>,
+    cause: CauseRecord<'a>,
+    answer: AnswerRecord<'a>,
+} }
+
+impl<'a> PhaseRecord<'a> {
+    pub(crate) fn of(phase: &'a Phase) -> Self {
+        let named = |name: PhaseName| Self { is: name.text(), ..Self::default() };
+        match phase {
+            Phase::Queued { until, held } => {
+                Self { until: moment(*until), held: Some(*held), ..named(PhaseName::Queued) }
+            }
+            Phase::Submitting { attempt, stamp: number, until } => Self {
+                attempt: Some(*attempt),
+                stamp: stamp(*number),
+                until: moment(*until),
+                ..named(PhaseName::Submitting)
+            },
+            Phase::Solving { attempt, poll_at, misses } => Self {
+                attempt: Some(*attempt),
+                poll_at: moment(*poll_at),
+                misses: unless_default(*misses),
+                ..named(PhaseName::Solving)
+            },
+            Phase::Unsure { attempt, until } => {
+                Self { attempt: Some(*attempt), until: moment(*until), ..named(PhaseName::Unsure) }
+            }
+            Phase::Solved { answer, at } => {
+                Self { answer: Some(AnswerRecord::of(answer)), at: moment(*at), ..named(PhaseName::Solved) }
+            }
+            Phase::Taken { answer, by, at } => Self {
+                answer: Some(AnswerRecord::of(answer)),
+                by: digest(by.0),
+                at: moment(*at),
+                ..named(PhaseName::Taken)
+            },
+            Phase::Spoiled { at } => Self { at: moment(*at), ..named(PhaseName::Spoiled) },
+            Phase::Failed { cause, at } => Self {
+                cause: Some(CauseRecord::of_failure(cause)),
+                at: moment(*at),
+                ..named(PhaseName::Failed)
+            },
+            Phase::Dead { cause, at } => {
+                Self { cause: Some(CauseRecord::of_death(cause)), at: moment(*at), ..named(PhaseName::Dead) }
+            }
+        }
+    }
+
+    pub(crate) fn read(found: Option<Self>) -> Result<Phase, RecordError> {
+        let found = need(found, "phase")?;
+        found.parts().within("phase")
+    }
+
+    fn parts(self) -> Result<Phase, RecordError> {
+        let until = || need_moment(self.until, "until");
+        let at = || need_moment(self.at, "at");
+        let attempt = || need(self.attempt, "attempt");
+        Ok(match PhaseName::read(self.is, "is")? {
+            PhaseName::Queued => Phase::Queued { until: until()?, held: need(self.held, "held")? },
+            PhaseName::Submitting => Phase::Submitting {
+                attempt: attempt()?,
+                stamp: need_stamp(self.stamp, "stamp")?,
+                until: until()?,
+            },
+            PhaseName::Solving => Phase::Solving {
+                attempt: attempt()?,
+                poll_at: need_moment(self.poll_at, "poll_at")?,
+                misses: self.misses.unwrap_or_default(),
+            },
+            PhaseName::Unsure => Phase::Unsure { attempt: attempt()?, until: until()? },
+            PhaseName::Solved => Phase::Solved { answer: AnswerRecord::read(self.answer)?, at: at()? },
+            PhaseName::Taken => Phase::Taken {
+                answer: AnswerRecord::read(self.answer)?,
+                by: Key(need_digest(self.by, "by")?),
+                at: at()?,
+            },
+            PhaseName::Spoiled => Phase::Spoiled { at: at()? },
+            PhaseName::Failed => Phase::Failed { cause: CauseRecord::read_failure(self.cause)?, at: at()? },
+            PhaseName::Dead => Phase::Dead { cause: CauseRecord::read_death(self.cause)?, at: at()? },
+        })
+    }
+}
+
+names! { enum FailName { Refused = "refused", Cancelled = "cancelled" } }
+
+names! { enum DeadName { Spent = "spent", Deadline = "deadline", Doubt = "doubt" } }
+
+mirror! {
+    /// Why an order failed, or why it is dead.
+    CauseRecord<'a> { is: Text<'a>, fault: FaultRecord<'a> }
+}
+
+impl<'a> CauseRecord<'a> {
+    fn of_failure(cause: &'a FailCause) -> Self {
+        match cause {
+            FailCause::Refused(fault) => {
+                Self { is: FailName::Refused.text(), fault: Some(FaultRecord::of(fault)) }
+            }
+            FailCause::Cancelled => Self { is: FailName::Cancelled.text(), fault: None },
+        }
+    }
+
+    fn read_failure(found: Option<Self>) -> Result<FailCause, RecordError> {
+        let found = need(found, "cause")?;
+        FailName::read(found.is, "is")
+            .and_then(|name| match name {
+                FailName::Refused => FaultRecord::read(found.fault).map(FailCause::Refused),
+                FailName::Cancelled => Ok(FailCause::Cancelled),
+            })
+            .within("cause")
+    }
+
+    pub(crate) fn of_death(cause: &'a DeadCause) -> Self {
+        match cause {
+            DeadCause::Spent(fault) => {
+                Self { is: DeadName::Spent.text(), fault: Some(FaultRecord::of(fault)) }
+            }
+            DeadCause::Deadline => Self { is: DeadName::Deadline.text(), fault: None },
+            DeadCause::Doubt => Self { is: DeadName::Doubt.text(), fault: None },
+        }
+    }
+
+    pub(crate) fn read_death(found: Option<Self>) -> Result<DeadCause, RecordError> {
+        let found = need(found, "cause")?;
+        DeadName::read(found.is, "is")
+            .and_then(|name| match name {
+                DeadName::Spent => FaultRecord::read(found.fault).map(DeadCause::Spent),
+                DeadName::Deadline => Ok(DeadCause::Deadline),
+                DeadName::Doubt => Ok(DeadCause::Doubt),
+            })
+            .within("cause")
+    }
+}

@@ -1,0 +1,130 @@
+//! How the story of an order is written: one flat object for each beat, with its name under `is`.
+
+use crate::answer::FaultRecord;
+use crate::error::RecordError;
+use crate::fields::{Named, Text, mirror, moment, names, need, need_moment, need_text, text};
+use crate::phase::CauseRecord;
+use quittance_lifecycle::{Beat, Entry, FaultClass, Via};
+
+names! { enum BeatName {
+    Placed = "placed",
+    Rejoined = "rejoined",
+    Deferred = "deferred",
+    Submitted = "submitted",
+    Accepted = "accepted",
+    Doubted = "doubted",
+    GaveUp = "gave_up",
+    Faulted = "faulted",
+    Retried = "retried",
+    Held = "held",
+    Released = "released",
+    Solved = "solved",
+    CameLate = "came_late",
+    TooOld = "too_old",
+    Stocked = "stocked",
+    Taken = "taken",
+    Spoiled = "spoiled",
+    Failed = "failed",
+    Buried = "buried",
+    Cancelled = "cancelled",
+    Replayed = "replayed",
+} }
+
+mirror! { EntryRecord<'a> {
+    at: u64,
+    is: Text<'a>,
+    attempt: u32,
+    life: u32,
+    task: Text<'a>,
+    via: Text<'a>,
+    class: Text<'a>,
+    number: u8,
+    until: u64,
+    fault: FaultRecord<'a>,
+    cause: CauseRecord<'a>,
+} }
+
+impl<'a> EntryRecord<'a> {
+    pub(crate) fn of(entry: &'a Entry) -> Self {
+        let Entry { at, beat } = entry;
+        Self { at: moment(*at), ..Self::of_beat(beat) }
+    }
+
+    fn of_beat(beat: &'a Beat) -> Self {
+        let named = |name: BeatName| Self { is: name.text(), ..Self::default() };
+        let about = |name: BeatName, attempt: &u32| Self { attempt: Some(*attempt), ..named(name) };
+        match beat {
+            Beat::Placed { life } => Self { life: Some(*life), ..named(BeatName::Placed) },
+            Beat::Rejoined => named(BeatName::Rejoined),
+            Beat::Deferred { until } => Self { until: moment(*until), ..named(BeatName::Deferred) },
+            Beat::Submitted { attempt } => about(BeatName::Submitted, attempt),
+            Beat::Accepted { attempt, task } => {
+                Self { task: text(task), ..about(BeatName::Accepted, attempt) }
+            }
+            Beat::Doubted { attempt, until } => {
+                Self { until: moment(*until), ..about(BeatName::Doubted, attempt) }
+            }
+            Beat::GaveUp { attempt } => about(BeatName::GaveUp, attempt),
+            Beat::Faulted { attempt, fault } => {
+                Self { fault: Some(FaultRecord::of(fault)), ..about(BeatName::Faulted, attempt) }
+            }
+            // The moment of the retry is written as `until`, because `at` is the moment of the entry.
+            Beat::Retried { class, number, at } => Self {
+                class: class.text(),
+                number: Some(*number),
+                until: moment(*at),
+                ..named(BeatName::Retried)
+            },
+            Beat::Held => named(BeatName::Held),
+            Beat::Released => named(BeatName::Released),
+            Beat::Solved { attempt, via } => Self { via: via.text(), ..about(BeatName::Solved, attempt) },
+            Beat::CameLate { attempt } => about(BeatName::CameLate, attempt),
+            Beat::TooOld { attempt } => about(BeatName::TooOld, attempt),
+            Beat::Stocked { attempt } => about(BeatName::Stocked, attempt),
+            Beat::Taken => named(BeatName::Taken),
+            Beat::Spoiled => named(BeatName::Spoiled),
+            Beat::Failed => named(BeatName::Failed),
+            Beat::Buried { cause } => {
+                Self { cause: Some(CauseRecord::of_death(cause)), ..named(BeatName::Buried) }
+            }
+            Beat::Cancelled => named(BeatName::Cancelled),
+            Beat::Replayed => named(BeatName::Replayed),
+        }
+    }
+
+    pub(crate) fn read(self) -> Result<Entry, RecordError> {
+        Ok(Entry { at: need_moment(self.at, "at")?, beat: self.beat()? })
+    }
+
+    fn beat(self) -> Result<Beat, RecordError> {
+        let attempt = || need(self.attempt, "attempt");
+        let until = || need_moment(self.until, "until");
+        Ok(match BeatName::read(self.is, "is")? {
+            BeatName::Placed => Beat::Placed { life: need(self.life, "life")? },
+            BeatName::Rejoined => Beat::Rejoined,
+            BeatName::Deferred => Beat::Deferred { until: until()? },
+            BeatName::Submitted => Beat::Submitted { attempt: attempt()? },
+            BeatName::Accepted => Beat::Accepted { attempt: attempt()?, task: need_text(self.task, "task")? },
+            BeatName::Doubted => Beat::Doubted { attempt: attempt()?, until: until()? },
+            BeatName::GaveUp => Beat::GaveUp { attempt: attempt()? },
+            BeatName::Faulted => Beat::Faulted { attempt: attempt()?, fault: FaultRecord::read(self.fault)? },
+            BeatName::Retried => Beat::Retried {
+                class: FaultClass::read(self.class, "class")?,
+                number: need(self.number, "number")?,
+                at: until()?,
+            },
+            BeatName::Held => Beat::Held,
+            BeatName::Released => Beat::Released,
+            BeatName::Solved => Beat::Solved { attempt: attempt()?, via: Via::read(self.via, "via")? },
+            BeatName::CameLate => Beat::CameLate { attempt: attempt()? },
+            BeatName::TooOld => Beat::TooOld { attempt: attempt()? },
+            BeatName::Stocked => Beat::Stocked { attempt: attempt()? },
+            BeatName::Taken => Beat::Taken,
+            BeatName::Spoiled => Beat::Spoiled,
+            BeatName::Failed => Beat::Failed,
+            BeatName::Buried => Beat::Buried { cause: CauseRecord::read_death(self.cause)? },
+            BeatName::Cancelled => Beat::Cancelled,
+            BeatName::Replayed => Beat::Replayed,
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! How the terms of an order are written. They can be large, pictures and all, so a store writes them once for
+//! each life of the order.
+
+use crate::VERSION;
+use crate::error::{RecordError, Within};
+use crate::fields::{
+    Named, Text, digest, mirror, need, need_digest, need_span, need_text, parse, span, text, write,
+};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use quittance_lifecycle::{Reuse, Target, Terms, Value};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+mirror! { TermsRecord<'a> {
+    v: u64,
+    tenant: Text<'a>,
+    kind: Text<'a>,
+    params: BTreeMap<Text<'a>, ValueRecord<'a>>,
+    target: Text<'a>,
+    fingerprint: Text<'a>,
+    keyed: bool,
+    reuse: Text<'a>,
+    single_use: bool,
+    life_ms: u64,
+    min_life_ms: u64,
+    patience_ms: u64,
+    keep_ms: u64,
+} }
+
+#[must_use]
+pub fn encode_terms(terms: &Terms) -> Vec<u8> {
+    let Terms {
+        tenant,
+        kind,
+        params,
+        target,
+        fingerprint,
+        keyed,
+        reuse,
+        single_use,
+        life,
+        min_life,
+        patience,
+        keep,
+    } = terms;
+    let params = params.iter().map(|(name, value)| (Cow::Borrowed(&**name), ValueRecord::of(value)));
+    write(&TermsRecord {
+        v: Some(VERSION),
+        tenant: text(tenant),
+        kind: text(kind),
+        params: Some(params.collect()),
+        target: digest(target.0),
+        fingerprint: digest(*fingerprint),
+        keyed: Some(*keyed),
+        reuse: reuse.text(),
+        single_use: Some(*single_use),
+        life_ms: life.and_then(span),
+        min_life_ms: span(*min_life),
+        patience_ms: span(*patience),
+        keep_ms: span(*keep),
+    })
+}
+
+pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
+    let found: TermsRecord<'_> = parse(bytes)?;
+    Ok(Terms {
+        tenant: need_text(found.tenant, "tenant")?,
+        kind: need_text(found.kind, "kind")?,
+        params: read_params(need(found.params, "params")?)?,
+        target: Target(need_digest(found.target, "target")?),
+        fingerprint: need_digest(found.fingerprint, "fingerprint")?,
+        keyed: need(found.keyed, "keyed")?,
+        reuse: Reuse::read(found.reuse, "reuse")?,
+        single_use: need(found.single_use, "single_use")?,
+        life: found.life_ms.map(Duration::from_millis),
+        min_life: need_span(found.min_life_ms, "min_life_ms")?,
+        patience: need_span(found.patience_ms, "patience_ms")?,
+        keep: need_span(found.keep_ms, "keep_ms")?,
+    })
+}
+
+/// A parameter is named by its place in an error: its name came from outside.
+fn read_params(found: BTreeMap<Text<'_>, ValueRecord<'_>>) -> Result<BTreeMap<String, Value>, RecordError> {
+    let read = |(index, (name, value)): (usize, (Text<'_>, ValueRecord<'_>))| {
+        Ok((name.into_owned(), value.read().within_item("params", index)?))
+    };
+    found.into_iter().enumerate().map(read).collect()
+}
+
+mirror! {
+    /// The sort of value is the name of its only field.
+    ValueRecord<'a> { text: Text<'a>, base64: Text<'a> }
+}
+
+impl<'a> ValueRecord<'a> {
+    fn of(value: &'a Value) -> Self {
+        match value {
+            Value::Text(plain) => Self { text: text(plain), ..Self::default() },
+            Value::Bytes(bytes) => {
+                Self { base64: Some(Cow::Owned(STANDARD.encode(bytes))), ..Self::default() }
+            }
+        }
+    }
+
+    fn read(self) -> Result<Value, RecordError> {
+        match (self.text, self.base64) {
+            (Some(plain), None) => Ok(Value::Text(plain.into_owned())),
+            (None, Some(digits)) => STANDARD
+                .decode(digits.as_bytes())
+                .map(Value::Bytes)
+                .map_err(|_| RecordError::malformed("base64", "base64")),
+            (Some(_), Some(_)) => Err(RecordError::malformed("text", "alone, there is `base64` as well")),
+            // Also what a sort of value looks like that only later versions know.
+            (None, None) => Err(RecordError::Missing { field: "text or base64".into() }),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Makes orders, terms and arrivals out of a seed: nothing about them makes sense, and every variant occurs.
+
+use super::Written;
+use quittance_lifecycle::{
+    Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, FailCause, Fault, FaultClass, Gate, Goods, Key,
+    Money, Order, Phase, PollOutcome, Progress, Reuse, Story, SubmitOutcome, Target, Terms, Timestamp, Value,
+    Via, Word,
+};
+use quittance_ports::Arrival;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// SplitMix64: small, and the same everywhere.
+pub(super) struct Any(pub(super) u64);
+
+impl Any {
+    pub(super) fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.number() % end as u64).unwrap()
+    }
+
+    fn flag(&mut self) -> bool {
+        self.below(2) == 0
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.below(choices.len())]
+    }
+
+    /// Also the numbers at the ends, which ordinary ones never reach.
+    fn wide(&mut self) -> u64 {
+        let ordinary = self.number() >> self.below(64);
+        self.one_of(&[0, 1, u64::MAX, u64::MAX - 1, i64::MAX.unsigned_abs(), ordinary, ordinary, ordinary])
+    }
+
+    fn small(&mut self) -> u8 {
+        self.wide().to_le_bytes()[0]
+    }
+
+    fn count(&mut self) -> u32 {
+        let [a, b, c, d, ..] = self.wide().to_le_bytes();
+        u32::from_le_bytes([a, b, c, d])
+    }
+
+    fn moment(&mut self) -> Timestamp {
+        Timestamp::from_millis(self.wide())
+    }
+
+    fn span(&mut self) -> Duration {
+        Duration::from_millis(self.wide())
+    }
+
+    fn maybe<T>(&mut self, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        if self.flag() { Some(make(self)) } else { None }
+    }
+
+    fn list<T>(&mut self, length_max: usize, mut make: impl FnMut(&mut Self) -> T) -> Vec<T> {
+        (0..self.below(length_max + 1)).map(|_| make(self)).collect()
+    }
+
+    fn text(&mut self) -> String {
+        let letters = [
+            'a',
+            'Z',
+            '0',
+            '_',
+            ' ',
+            '"',
+            '\\',
+            '/',
+            '\0',
+            '\n',
+            '\u{1e}',
+            '\u{7f}',
+            'é',
+            '日',
+            '\u{2028}',
+            '🗝',
+            '\u{10ffff}',
+        ];
+        self.list(12, |any| any.one_of(&letters)).into_iter().collect()
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        self.list(40, Self::small)
+    }
+
+    fn digest(&mut self) -> [u8; 32] {
+        std::array::from_fn(|_| self.small())
+    }
+
+    fn terms(&mut self) -> Terms {
+        let value = |any: &mut Self| match any.flag() {
+            true => Value::Text(any.text()),
+            false => Value::Bytes(any.bytes()),
+        };
+        Terms {
+            tenant: self.text(),
+            kind: self.text(),
+            params: self.list(5, |any| (any.text(), value(any))).into_iter().collect(),
+            target: Target(self.digest()),
+            fingerprint: self.digest(),
+            keyed: self.flag(),
+            reuse: self.one_of(&[Reuse::Shared, Reuse::Exclusive]),
+            single_use: self.flag(),
+            life: self.maybe(Self::span),
+            min_life: self.span(),
+            patience: self.span(),
+            keep: self.span(),
+        }
+    }
+
+    fn goods(&mut self) -> Goods {
+        let extras: BTreeMap<_, _> = self.list(3, |any| (any.text(), any.text())).into_iter().collect();
+        Goods { text: self.text(), is_json: self.flag(), extras }
+    }
+
+    fn answer(&mut self) -> Answer {
+        Answer {
+            goods: self.goods(),
+            attempt: self.count(),
+            earliest: self.moment(),
+            expires: self.maybe(Self::moment),
+            cost: Money(self.wide()),
+        }
+    }
+
+    fn delivery(&mut self) -> Delivery {
+        Delivery { goods: self.goods(), solved_at: self.maybe(Self::moment), cost: Money(self.wide()) }
+    }
+
+    fn class(&mut self) -> FaultClass {
+        self.one_of(&FaultClass::ALL)
+    }
+
+    fn fault(&mut self) -> Fault {
+        Fault { class: self.class(), code: self.text() }
+    }
+
+    fn dead_cause(&mut self) -> DeadCause {
+        match self.below(3) {
+            0 => DeadCause::Spent(self.fault()),
+            1 => DeadCause::Deadline,
+            _ => DeadCause::Doubt,
+        }
+    }
+
+    fn phase(&mut self) -> Phase {
+        let (attempt, until, at) = (self.count(), self.moment(), self.moment());
+        match self.below(10) {
+            0 => Phase::Queued { until, held: self.flag() },
+            1 => Phase::Submitting { attempt, stamp: self.wide(), until },
+            2 => Phase::Solving { attempt, poll_at: until, misses: self.small() },
+            3 => Phase::Unsure { attempt, until },
+            4 => Phase::Solved { answer: self.answer(), at },
+            5 => Phase::Taken { answer: self.answer(), by: Key(self.digest()), at },
+            6 => Phase::Spoiled { at },
+            7 => Phase::Failed { cause: FailCause::Refused(self.fault()), at },
+            8 => Phase::Failed { cause: FailCause::Cancelled, at },
+            _ => Phase::Dead { cause: self.dead_cause(), at },
+        }
+    }
+
+    fn attempt(&mut self) -> Attempt {
+        let progress = match self.below(7) {
+            0 => Progress::Sent,
+            1 => Progress::Solving { task: self.text() },
+            2 => Progress::Trailing { task: self.text(), poll_at: self.moment() },
+            3 => Progress::GivenUp { counted: self.flag() },
+            4 => Progress::Faulted,
+            5 => Progress::Answered,
+            _ => Progress::Spare { answer: self.answer(), since: self.moment() },
+        };
+        Attempt {
+            number: self.count(),
+            sent: self.moment(),
+            unsolved_at: self.moment(),
+            accepted: self.flag(),
+            progress,
+        }
+    }
+
+    fn beat(&mut self) -> Beat {
+        let (attempt, until) = (self.count(), self.moment());
+        match self.below(21) {
+            0 => Beat::Placed { life: self.count() },
+            1 => Beat::Rejoined,
+            2 => Beat::Deferred { until },
+            3 => Beat::Submitted { attempt },
+            4 => Beat::Accepted { attempt, task: self.text() },
+            5 => Beat::Doubted { attempt, until },
+            6 => Beat::GaveUp { attempt },
+            7 => Beat::Faulted { attempt, fault: self.fault() },
+            8 => Beat::Retried { class: self.class(), number: self.small(), at: until },
+            9 => Beat::Held,
+            10 => Beat::Released,
+            11 => Beat::Solved { attempt, via: self.one_of(&[Via::Submit, Via::Callback, Via::Poll]) },
+            12 => Beat::CameLate { attempt },
+            13 => Beat::TooOld { attempt },
+            14 => Beat::Stocked { attempt },
+            15 => Beat::Taken,
+            16 => Beat::Spoiled,
+            17 => Beat::Failed,
+            18 => Beat::Buried { cause: self.dead_cause() },
+            19 => Beat::Cancelled,
+            _ => Beat::Replayed,
+        }
+    }
+
+    fn order(&mut self) -> Order {
+        let entry = |any: &mut Self| Entry { at: any.moment(), beat: any.beat() };
+        Order {
+            key: Key(self.digest()),
+            terms: Arc::new(self.terms()),
+            born: self.moment(),
+            life: self.count(),
+            placed: self.moment(),
+            deadline: self.moment(),
+            wanted: self.flag(),
+            phase: self.phase(),
+            attempts: self.list(4, Self::attempt),
+            last_attempt: self.count(),
+            retries: std::array::from_fn(|_| self.small()),
+            possible_doubles: self.count(),
+            story: Story { entries: self.list(6, entry), left_out: self.count() },
+        }
+    }
+
+    fn submit_outcome(&mut self) -> SubmitOutcome {
+        match self.below(4) {
+            0 => SubmitOutcome::Accepted { task: self.text() },
+            1 => SubmitOutcome::Answered(self.delivery()),
+            2 => SubmitOutcome::Refused(self.fault()),
+            _ => SubmitOutcome::Unknown,
+        }
+    }
+
+    fn poll_outcome(&mut self) -> PollOutcome {
+        match self.below(4) {
+            0 => PollOutcome::Pending,
+            1 => PollOutcome::Answered(self.delivery()),
+            2 => PollOutcome::Faulted(self.fault()),
+            _ => PollOutcome::NoWord,
+        }
+    }
+
+    fn word(&mut self) -> Word {
+        if self.flag() { Word::Answered(self.delivery()) } else { Word::Faulted(self.fault()) }
+    }
+
+    fn gate(&mut self) -> Gate {
+        self.maybe(Self::moment).map_or(Gate::Open, Gate::ShutUntil)
+    }
+
+    pub(super) fn arrival(&mut self) -> Arrival {
+        let attempt = self.count();
+        let event = match self.below(9) {
+            0 => Event::Woken { stamp: self.wide(), gate: self.gate() },
+            1 => Event::Submitted { attempt, outcome: self.submit_outcome() },
+            2 => Event::Polled { attempt, asked: self.moment(), outcome: self.poll_outcome() },
+            3 => Event::CalledBack { attempt, task: self.maybe(Self::text), word: self.word() },
+            4 => Event::Stocked { attempt },
+            5 => Event::Claimed { by: Key(self.digest()), min_life: self.span() },
+            6 => Event::Cancelled,
+            7 => Event::Replayed,
+            _ => Event::Released,
+        };
+        Arrival { key: Key(self.digest()), born: self.moment(), event }
+    }
+
+    pub(super) fn written(&mut self) -> Written {
+        match self.below(3) {
+            0 => Written::Terms(Arc::new(self.terms())),
+            1 => Written::Order(Box::new(self.order())),
+            _ => Written::Arrival(self.arrival()),
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The values that the golden files hold. A case is never changed and never removed: add another one.
+
+use super::Written;
+use quittance_lifecycle::{
+    Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, FailCause, Fault, FaultClass, Gate, Goods, Key,
+    Money, Order, Phase, PollOutcome, Progress, Reuse, Story, SubmitOutcome, Target, Terms, Timestamp, Value,
+    Via, Word,
+};
+use quittance_ports::Arrival;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Part of every text that must not leak.
+pub(super) const SECRET: &str = "s3cr3t";
+
+pub(super) fn all() -> Vec<(&'static str, Written)> {
+    let mut cases = terms();
+    cases.extend(phases());
+    cases.extend(parts());
+    cases.extend(arrivals());
+    cases
+}
+
+fn at(seconds: u64) -> Timestamp {
+    Timestamp::from_millis(1_700_000_000_000 + seconds * 1000)
+}
+
+fn digest(first: u8) -> [u8; 32] {
+    let mut bytes = [first; 32];
+    for at in 1..bytes.len() {
+        bytes[at] = bytes[at - 1].wrapping_mul(5).wrapping_add(3);
+    }
+    bytes
+}
+
+fn secret(what: &str) -> String {
+    format!("{what}-{SECRET}")
+}
+
+fn token_terms() -> Terms {
+    let params = [("googlekey", secret("6Le")), ("pageurl", "https://example.com/login".into())];
+    Terms {
+        tenant: "archive".into(),
+        kind: "recaptcha_v2".into(),
+        params: params.into_iter().map(|(name, value)| (name.into(), Value::Text(value))).collect(),
+        target: Target(digest(0x1a)),
+        fingerprint: digest(0x2b),
+        keyed: false,
+        reuse: Reuse::Shared,
+        single_use: true,
+        life: Some(Duration::from_secs(120)),
+        min_life: Duration::from_secs(40),
+        patience: Duration::from_secs(300),
+        keep: Duration::from_secs(3600),
+    }
+}
+
+fn terms() -> Vec<(&'static str, Written)> {
+    let picture: Vec<u8> = (0..=255).chain(SECRET.bytes()).collect();
+    let image = Terms {
+        kind: "image".into(),
+        params: BTreeMap::from([
+            ("body".into(), Value::Bytes(picture)),
+            ("empty".into(), Value::Bytes(Vec::new())),
+            ("lang".into(), Value::Text(String::new())),
+        ]),
+        single_use: false,
+        life: None,
+        min_life: Duration::ZERO,
+        ..token_terms()
+    };
+    let unicode = Terms {
+        tenant: "Zürich \u{1f5dd}".into(),
+        params: BTreeMap::from([
+            (secret("имя"), Value::Text(format!("\"quoted\"\\ \u{0}\u{1e}\r\n\t\u{2028} 日本 {SECRET}"))),
+            ("e\u{301}".into(), Value::Text("combining".into())),
+        ]),
+        ..token_terms()
+    };
+    let keyed = Terms { keyed: true, target: Target(digest(0xff)), fingerprint: [0; 32], ..token_terms() };
+    let exclusive = Terms { reuse: Reuse::Exclusive, ..token_terms() };
+    [
+        ("terms-text", token_terms()),
+        ("terms-image-without-end", image),
+        ("terms-unicode", unicode),
+        ("terms-keyed", keyed),
+        ("terms-exclusive", exclusive),
+    ]
+    .map(|(name, terms)| (name, Written::Terms(Arc::new(terms))))
+    .into()
+}
+
+fn goods() -> Goods {
+    let extras = [("useragent", secret("Mozilla")), ("cookie", secret("cf"))];
+    Goods {
+        text: secret("03AGdBq"),
+        is_json: false,
+        extras: extras.into_iter().map(|(name, value)| (name.into(), value)).collect(),
+    }
+}
+
+fn answer() -> Answer {
+    Answer { goods: goods(), attempt: 2, earliest: at(20), expires: Some(at(140)), cost: Money(2990) }
+}
+
+/// Lives for ever, costs nothing and brings nothing along.
+fn plain_answer() -> Answer {
+    let goods = Goods { is_json: true, ..Goods::text(format!("{{\"x\":\"{SECRET}\"}}")) };
+    Answer { goods, attempt: 1, earliest: at(20), expires: None, cost: Money(0) }
+}
+
+fn fault(class: FaultClass) -> Fault {
+    Fault { class, code: secret("ERROR_") }
+}
+
+fn attempt(number: u32, progress: Progress) -> Attempt {
+    Attempt { number, sent: at(1), unsolved_at: at(16), accepted: number != 1, progress }
+}
+
+fn order(phase: Phase) -> Order {
+    Order {
+        key: Key(digest(0x3c)),
+        terms: Arc::new(token_terms()),
+        born: at(0),
+        life: 1,
+        placed: at(0),
+        deadline: at(300),
+        wanted: true,
+        phase,
+        attempts: Vec::new(),
+        last_attempt: 0,
+        retries: [0; FaultClass::ALL.len()],
+        possible_doubles: 0,
+        story: Story { entries: vec![Entry { at: at(0), beat: Beat::Placed { life: 1 } }], left_out: 0 },
+    }
+}
+
+fn orders<const N: usize>(named: [(&'static str, Order); N]) -> Vec<(&'static str, Written)> {
+    named.map(|(name, order)| (name, Written::Order(Box::new(order)))).into()
+}
+
+fn phases() -> Vec<(&'static str, Written)> {
+    let refused = FailCause::Refused(fault(FaultClass::Caller));
+    let spent = DeadCause::Spent(fault(FaultClass::Busy));
+    let solving = Progress::Solving { task: secret("73045") };
+    orders([
+        ("order-queued", order(Phase::Queued { until: at(0), held: false })),
+        ("order-held", order(Phase::Queued { until: Timestamp::MAX, held: true })),
+        (
+            "order-submitting",
+            Order {
+                attempts: vec![attempt(1, Progress::Sent)],
+                last_attempt: 1,
+                ..order(Phase::Submitting { attempt: 1, stamp: u64::MAX - 1, until: at(30) })
+            },
+        ),
+        (
+            "order-solving",
+            Order {
+                attempts: vec![attempt(2, solving)],
+                last_attempt: 2,
+                ..order(Phase::Solving { attempt: 2, poll_at: at(15), misses: 3 })
+            },
+        ),
+        ("order-solving-without-misses", order(Phase::Solving { attempt: 2, poll_at: at(15), misses: 0 })),
+        ("order-unsure", order(Phase::Unsure { attempt: 1, until: at(180) })),
+        ("order-solved", order(Phase::Solved { answer: answer(), at: at(21) })),
+        ("order-solved-for-ever", order(Phase::Solved { answer: plain_answer(), at: at(21) })),
+        ("order-taken", order(Phase::Taken { answer: answer(), by: Key(digest(0x4d)), at: at(22) })),
+        ("order-spoiled", order(Phase::Spoiled { at: at(140) })),
+        ("order-refused", order(Phase::Failed { cause: refused, at: at(3) })),
+        ("order-cancelled", order(Phase::Failed { cause: FailCause::Cancelled, at: at(3) })),
+        ("order-dead-spent", order(Phase::Dead { cause: spent, at: at(90) })),
+        ("order-dead-deadline", order(Phase::Dead { cause: DeadCause::Deadline, at: at(300) })),
+        ("order-dead-doubt", order(Phase::Dead { cause: DeadCause::Doubt, at: at(180) })),
+    ])
+}
+
+fn parts() -> Vec<(&'static str, Written)> {
+    let progress = [
+        Progress::Sent,
+        Progress::Solving { task: secret("1") },
+        Progress::Trailing { task: secret("2"), poll_at: at(44) },
+        Progress::GivenUp { counted: false },
+        Progress::GivenUp { counted: true },
+        Progress::Faulted,
+        Progress::Answered,
+        Progress::Spare { answer: answer(), since: at(50) },
+        Progress::Spare { answer: plain_answer(), since: at(51) },
+    ];
+    let story = beats().into_iter().zip(1..).map(|(beat, second)| Entry { at: at(second), beat });
+    let queued = Phase::Queued { until: at(60), held: false };
+    let every_retry = retries([
+        (FaultClass::Busy, 5),
+        (FaultClass::Unreachable, 3),
+        (FaultClass::Unknown, 2),
+        (FaultClass::Unsolvable, 1),
+        (FaultClass::Broke, 255),
+        (FaultClass::Account, 6),
+        (FaultClass::Caller, 7),
+        (FaultClass::UnknownCode, 8),
+    ]);
+    orders([
+        (
+            "order-every-progress",
+            Order {
+                attempts: progress.into_iter().zip(1..).map(|(step, number)| attempt(number, step)).collect(),
+                last_attempt: 9,
+                possible_doubles: 1,
+                ..order(queued.clone())
+            },
+        ),
+        (
+            "order-every-beat",
+            Order {
+                life: 2,
+                wanted: false,
+                story: Story { entries: story.collect(), left_out: 12 },
+                ..order(queued.clone())
+            },
+        ),
+        ("order-every-retry", Order { retries: every_retry, ..order(queued.clone()) }),
+        (
+            "order-one-retry",
+            Order { retries: retries([(FaultClass::Unsolvable, 2)]), ..order(queued.clone()) },
+        ),
+        ("order-without-a-story", Order { story: Story::default(), ..order(queued) }),
+    ])
+}
+
+fn retries<const N: usize>(counts: [(FaultClass, u8); N]) -> [u8; FaultClass::ALL.len()] {
+    let mut retries = [0; FaultClass::ALL.len()];
+    for (class, count) in counts {
+        retries[class as usize] = count;
+    }
+    retries
+}
+
+fn beats() -> Vec<Beat> {
+    let mut beats = vec![
+        Beat::Placed { life: 2 },
+        Beat::Rejoined,
+        Beat::Deferred { until: at(9) },
+        Beat::Submitted { attempt: 1 },
+        Beat::Accepted { attempt: 1, task: secret("73045") },
+        Beat::Doubted { attempt: 1, until: at(99) },
+        Beat::GaveUp { attempt: 1 },
+        Beat::Held,
+        Beat::Released,
+        Beat::CameLate { attempt: 1 },
+        Beat::TooOld { attempt: 1 },
+        Beat::Stocked { attempt: 1 },
+        Beat::Taken,
+        Beat::Spoiled,
+        Beat::Failed,
+        Beat::Cancelled,
+        Beat::Replayed,
+    ];
+    beats.extend([Via::Submit, Via::Callback, Via::Poll].map(|via| Beat::Solved { attempt: 3, via }));
+    beats.extend(FaultClass::ALL.map(|class| Beat::Faulted { attempt: 2, fault: fault(class) }));
+    beats.extend(FaultClass::ALL.map(|class| Beat::Retried { class, number: 4, at: at(70) }));
+    let causes = [DeadCause::Spent(fault(FaultClass::Unknown)), DeadCause::Deadline, DeadCause::Doubt];
+    beats.extend(causes.map(|cause| Beat::Buried { cause }));
+    beats
+}
+
+pub(super) fn arrival(event: Event) -> Arrival {
+    Arrival { key: Key(digest(0x5e)), born: at(0), event }
+}
+
+pub(super) fn called_back(attempt: u32) -> Arrival {
+    let word = Word::Answered(Delivery { goods: goods(), solved_at: None, cost: Money(2990) });
+    arrival(Event::CalledBack { attempt, task: Some(secret("73045")), word })
+}
+
+fn arrivals() -> Vec<(&'static str, Written)> {
+    let delivery = || Delivery { goods: Goods::text(SECRET), solved_at: Some(at(20)), cost: Money(0) };
+    let submitted = |outcome| Event::Submitted { attempt: 1, outcome };
+    let polled = |outcome| Event::Polled { attempt: 1, asked: at(19), outcome };
+    let unsolvable = || fault(FaultClass::Unsolvable);
+    let no_task = Event::CalledBack { attempt: 7, task: None, word: Word::Faulted(unsolvable()) };
+    let taken = SubmitOutcome::Accepted { task: secret("73045") };
+    let mut cases: Vec<_> = [
+        ("arrival-called-back-faulted", no_task),
+        ("arrival-submitted-accepted", submitted(taken)),
+        ("arrival-submitted-answered", submitted(SubmitOutcome::Answered(delivery()))),
+        ("arrival-submitted-refused", submitted(SubmitOutcome::Refused(unsolvable()))),
+        ("arrival-submitted-unknown", submitted(SubmitOutcome::Unknown)),
+        ("arrival-polled-pending", polled(PollOutcome::Pending)),
+        ("arrival-polled-answered", polled(PollOutcome::Answered(delivery()))),
+        ("arrival-polled-faulted", polled(PollOutcome::Faulted(unsolvable()))),
+        ("arrival-polled-no-word", polled(PollOutcome::NoWord)),
+        ("arrival-woken", Event::Woken { stamp: 0, gate: Gate::Open }),
+        ("arrival-woken-shut", Event::Woken { stamp: u64::MAX, gate: Gate::ShutUntil(at(66)) }),
+        ("arrival-stocked", Event::Stocked { attempt: u32::MAX }),
+        (
+            "arrival-claimed",
+            Event::Claimed { by: Key(digest(0x6f)), min_life: Duration::from_millis(40_500) },
+        ),
+        ("arrival-cancelled", Event::Cancelled),
+        ("arrival-replayed", Event::Replayed),
+        ("arrival-released", Event::Released),
+    ]
+    .map(|(name, event)| (name, Written::Arrival(arrival(event))))
+    .into();
+    cases.push(("arrival-called-back-answered", Written::Arrival(called_back(7))));
+    cases
+}

@@ -1,0 +1,73 @@
+//! Which names a record uses, and where: so that tests that claim to try every variant can be held to it.
+
+use crate::arrival::{EventName, GateName, PollName, SubmitName, WordName};
+use crate::attempt::ProgressName;
+use crate::fields::Named;
+use crate::phase::{DeadName, FailName, PhaseName};
+use crate::story::BeatName;
+use quittance_lifecycle::{FaultClass, Reuse, Via};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Fields that hold names of ours.
+pub(super) const NAMED: [&str; 4] = ["is", "class", "via", "reuse"];
+
+/// Every place where names stand, with those that can stand there.
+const PLACES: [(&str, &[&str]); 20] = [
+    ("/reuse", Reuse::NAMES),
+    ("/phase/is", PhaseName::NAMES),
+    ("/phase(failed)/cause/is", FailName::NAMES),
+    ("/phase(dead)/cause/is", DeadName::NAMES),
+    ("/attempts/is", ProgressName::NAMES),
+    ("/retries", FaultClass::NAMES),
+    ("/story/is", BeatName::NAMES),
+    ("/story/class", FaultClass::NAMES),
+    ("/story/via", Via::NAMES),
+    ("/story(faulted)/fault/class", FaultClass::NAMES),
+    ("/story(buried)/cause/is", DeadName::NAMES),
+    ("/event/is", EventName::NAMES),
+    ("/event(woken)/gate/is", GateName::NAMES),
+    ("/event(submitted)/outcome/is", SubmitName::NAMES),
+    ("/event(polled)/outcome/is", PollName::NAMES),
+    ("/event(called_back)/outcome/is", WordName::NAMES),
+    ("/phase(failed)/cause(refused)/fault/class", &["caller"]),
+    ("/phase(dead)/cause(spent)/fault/class", &["busy"]),
+    ("/event(submitted)/outcome(refused)/fault/class", &["unsolvable"]),
+    ("/event(called_back)/outcome(faulted)/fault/class", &["unsolvable"]),
+];
+
+/// Every use of every name that there can be, like `/phase(dead)/cause/is=spent`.
+pub(super) fn every_use() -> BTreeSet<String> {
+    PLACES.iter().flat_map(|(place, names)| names.iter().map(move |name| format!("{place}={name}"))).collect()
+}
+
+pub(super) fn every_name() -> BTreeSet<&'static str> {
+    PLACES.iter().flat_map(|(_, names)| names.iter().copied()).collect()
+}
+
+pub(super) fn uses_in(record: &[u8]) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    walk(&serde_json::from_slice(record).unwrap(), "", &mut found);
+    found
+}
+
+fn walk(value: &Value, place: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| walk(item, place, found)),
+        Value::Object(fields) if place == "/retries" => {
+            found.extend(fields.keys().map(|class| format!("{place}={class}")));
+        }
+        Value::Object(fields) => {
+            let is = fields.get("is").and_then(Value::as_str).map(|is| format!("({is})")).unwrap_or_default();
+            for (field, inner) in fields {
+                match inner {
+                    Value::String(name) if NAMED.contains(&field.as_str()) => {
+                        found.insert(format!("{place}/{field}={name}"));
+                    }
+                    _ => walk(inner, &format!("{place}{is}/{field}"), found),
+                }
+            }
+        }
+        _ => {}
+    }
+}

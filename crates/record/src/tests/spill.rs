@@ -1,0 +1,297 @@
+//! What a spill promises as long as its disk does what it is told.
+
+use super::any::Any;
+use super::cases::{arrival, called_back};
+use crate::disk::beside;
+use crate::{SpillFile, encode_arrival};
+use quittance_lifecycle::Event;
+use quittance_ports::{Arrival, Spill, SpillError};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+pub(super) const BYTES_MAX: u64 = 1 << 20;
+
+pub(super) struct Room {
+    _folder: tempfile::TempDir,
+    pub(super) path: PathBuf,
+}
+
+pub(super) fn room() -> Room {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spill");
+    Room { _folder: folder, path }
+}
+
+impl Room {
+    pub(super) fn open(&self) -> SpillFile {
+        SpillFile::open(&self.path, BYTES_MAX).unwrap()
+    }
+
+    /// What stands in the file after these were kept.
+    fn file_of(&self, arrivals: &[Arrival]) -> Vec<u8> {
+        drop(fs::remove_file(&self.path));
+        let spill = self.open();
+        arrivals.iter().for_each(|arrival| spill.keep(arrival).unwrap());
+        fs::read(&self.path).unwrap()
+    }
+
+    pub(super) fn unreadable(&self) -> Vec<u8> {
+        fs::read(beside(&self.path, ".unreadable")).unwrap_or_default()
+    }
+}
+
+pub(super) fn stocked(attempts: impl IntoIterator<Item = u32>) -> Vec<Arrival> {
+    attempts.into_iter().map(|attempt| arrival(Event::Stocked { attempt })).collect()
+}
+
+#[test]
+fn what_is_kept_waits_in_order_and_is_there_when_it_is_opened_again() {
+    let room = room();
+    let arrivals: Vec<_> = (0..200).map(|seed| Any(seed).arrival()).collect();
+    for half in arrivals.chunks(100) {
+        let spill = room.open();
+        half.iter().for_each(|arrival| spill.keep(arrival).unwrap());
+    }
+    assert_eq!(room.open().waiting().unwrap(), arrivals);
+    assert_eq!(room.open().unreadable_bytes().unwrap(), 0);
+}
+
+const CHILD: &str = "QUITTANCE_TEST_SPILL";
+
+/// Not a test by itself: the process of the test below that dies.
+#[test]
+fn a_child_that_keeps_three_and_dies() {
+    let Ok(path) = std::env::var(CHILD) else { return };
+    let spill = SpillFile::open(Path::new(&path), BYTES_MAX).unwrap();
+    stocked(0..3).iter().for_each(|arrival| spill.keep(arrival).unwrap());
+    std::process::abort();
+}
+
+#[test]
+fn what_is_kept_survives_the_death_of_the_process() {
+    let room = room();
+    let status = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "tests::spill::a_child_that_keeps_three_and_dies"])
+        .env(CHILD, &room.path)
+        .output()
+        .unwrap()
+        .status;
+    assert!(!status.success());
+    assert_eq!(room.open().waiting().unwrap(), stocked(0..3));
+}
+
+#[test]
+fn a_tail_torn_at_any_length_loses_nothing_before_it_and_nothing_after_it() {
+    let room = room();
+    let kept = vec![called_back(1), called_back(2)];
+    let before = room.file_of(&kept).len();
+    let whole = room.file_of(&[called_back(1), called_back(2), called_back(3)]);
+    for length in before..whole.len() {
+        fs::write(&room.path, &whole[..length]).unwrap();
+        let spill = room.open();
+        assert_eq!(spill.waiting().unwrap(), kept, "torn at {length}");
+        spill.keep(&called_back(4)).unwrap();
+        let expected = [&kept[..], &[called_back(4)]].concat();
+        assert_eq!(spill.waiting().unwrap(), expected, "torn at {length}");
+        drop(spill);
+        assert_eq!(room.open().waiting().unwrap(), expected, "torn at {length}");
+    }
+}
+
+#[test]
+fn a_tail_of_zeros_as_power_loss_leaves_it_is_no_obstacle() {
+    let room = room();
+    let mut file = room.file_of(&[called_back(1)]);
+    file.extend([0; 5000]);
+    fs::write(&room.path, file).unwrap();
+    let spill = room.open();
+    spill.keep(&called_back(2)).unwrap();
+    assert_eq!(spill.waiting().unwrap(), [called_back(1), called_back(2)]);
+}
+
+#[test]
+fn an_entry_damaged_at_any_byte_is_set_aside_and_stops_nothing_else() {
+    let room = room();
+    let first = room.file_of(&[called_back(1)]).len();
+    let second = room.file_of(&[called_back(1), called_back(2)]).len();
+    let whole = room.file_of(&[called_back(1), called_back(2), called_back(3)]);
+    for at in first..second {
+        for damage in [0x01, 0x20, 0x80, whole[at] ^ 0x1e, whole[at] ^ b'\n'] {
+            if damage == 0 {
+                continue;
+            }
+            let mut file = whole.clone();
+            file[at] ^= damage;
+            fs::write(&room.path, &file).unwrap();
+            drop(fs::remove_file(beside(&room.path, ".unreadable")));
+            let spill = room.open();
+            assert_eq!(spill.waiting().unwrap(), [called_back(1), called_back(3)], "damaged at {at}");
+            assert_eq!(room.unreadable(), file[first..second], "damaged at {at}");
+            spill.forget(1).unwrap();
+            assert_eq!(spill.waiting().unwrap(), [called_back(3)], "damaged at {at}");
+        }
+    }
+}
+
+#[test]
+fn damage_is_also_noticed_while_the_spill_is_open() {
+    let room = room();
+    let spill = room.open();
+    stocked(0..3).iter().for_each(|arrival| spill.keep(arrival).unwrap());
+    let mut file = fs::read(&room.path).unwrap();
+    file[40] ^= 1;
+    fs::write(&room.path, file).unwrap();
+    assert_eq!(spill.waiting().unwrap(), stocked(1..3));
+    assert!(spill.unreadable_bytes().unwrap() > 0);
+    spill.keep(&called_back(9)).unwrap();
+    spill.forget(2).unwrap();
+    assert_eq!(spill.waiting().unwrap(), [called_back(9)]);
+}
+
+#[test]
+fn an_entry_of_a_later_version_is_set_aside_whole_and_can_be_put_back() {
+    let room = room();
+    let later = String::from_utf8(encode_arrival(&called_back(2))).unwrap().replace("{\"v\":1", "{\"v\":2");
+    let later = crate::frame::frame(later.as_bytes()).unwrap();
+    let mut file = room.file_of(&[called_back(1)]);
+    file.extend(&later);
+    fs::write(&room.path, &file).unwrap();
+    assert_eq!(room.open().waiting().unwrap(), [called_back(1)]);
+    assert_eq!(room.unreadable(), later);
+    // A person who runs the later version appends it to the spill; here it is still not understood, and not lost.
+    let put_back = [fs::read(&room.path).unwrap(), room.unreadable()].concat();
+    fs::write(&room.path, put_back).unwrap();
+    assert_eq!(room.open().waiting().unwrap(), [called_back(1)]);
+    assert_eq!(room.unreadable(), [&later[..], &later[..]].concat());
+}
+
+#[test]
+fn an_answer_that_looks_like_an_entry_is_not_taken_for_one() {
+    let room = room();
+    let inner = crate::frame::frame(&encode_arrival(&called_back(1))).unwrap();
+    let task = String::from_utf8(inner).unwrap();
+    let forged = arrival(Event::Submitted {
+        attempt: 1,
+        outcome: quittance_lifecycle::SubmitOutcome::Accepted { task },
+    });
+    let mut file = room.file_of(std::slice::from_ref(&forged));
+    assert_eq!(room.open().waiting().unwrap(), [forged]);
+    file[30] ^= 1;
+    fs::write(&room.path, &file).unwrap();
+    assert_eq!(room.open().waiting().unwrap(), []);
+    assert_eq!(room.unreadable(), file);
+}
+
+#[test]
+fn forgetting_removes_the_oldest_and_only_them() {
+    for count in 0..=6 {
+        let room = room();
+        let spill = room.open();
+        stocked(0..5).iter().for_each(|arrival| spill.keep(arrival).unwrap());
+        spill.forget(count).unwrap();
+        let rest = stocked(u32::try_from(count).unwrap().min(5)..5);
+        assert_eq!(spill.waiting().unwrap(), rest);
+        spill.keep(&called_back(9)).unwrap();
+        drop(spill);
+        assert_eq!(room.open().waiting().unwrap(), [rest, vec![called_back(9)]].concat());
+    }
+}
+
+#[test]
+fn what_is_kept_between_showing_and_forgetting_stays() {
+    let room = room();
+    let spill = room.open();
+    stocked(0..3).iter().for_each(|arrival| spill.keep(arrival).unwrap());
+    let shown = spill.waiting().unwrap();
+    stocked(3..5).iter().for_each(|arrival| spill.keep(arrival).unwrap());
+    spill.forget(shown.len()).unwrap();
+    assert_eq!(spill.waiting().unwrap(), stocked(3..5));
+}
+
+#[test]
+fn many_may_keep_while_one_empties_and_each_thing_is_shown_once_and_in_order() {
+    const KEEPERS: u32 = 4;
+    const EACH: u32 = 40;
+    let room = room();
+    let spill = room.open();
+    let done = AtomicBool::new(false);
+    let mut seen: Vec<Arrival> = Vec::new();
+    std::thread::scope(|scope| {
+        let keepers: Vec<_> = (0..KEEPERS)
+            .map(|keeper| {
+                let spill = &spill;
+                let mine = stocked((0..EACH).map(move |n| keeper * 1000 + n));
+                scope.spawn(move || mine.iter().for_each(|arrival| spill.keep(arrival).unwrap()))
+            })
+            .collect();
+        let (spill, seen, done) = (&spill, &mut seen, &done);
+        scope.spawn(move || {
+            loop {
+                let last = done.load(Ordering::SeqCst);
+                // Not all of them at once, so that the rest is moved to a new file under the keepers' hands.
+                let mut shown = spill.waiting().unwrap();
+                shown.truncate(shown.len().div_ceil(2));
+                spill.forget(shown.len()).unwrap();
+                if last && shown.is_empty() {
+                    break;
+                }
+                seen.append(&mut shown);
+            }
+        });
+        keepers.into_iter().for_each(|keeper| keeper.join().unwrap());
+        done.store(true, Ordering::SeqCst);
+    });
+    let mut by_keeper: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for arrival in seen {
+        let Event::Stocked { attempt } = arrival.event else { panic!() };
+        by_keeper.entry(attempt / 1000).or_default().push(attempt % 1000);
+    }
+    assert_eq!(by_keeper, (0..KEEPERS).map(|keeper| (keeper, (0..EACH).collect())).collect());
+}
+
+#[test]
+fn a_full_spill_says_so_loses_nothing_and_takes_more_when_it_is_emptied() {
+    let room = room();
+    let one = room.file_of(&stocked([1])).len() as u64;
+    fs::remove_file(&room.path).unwrap();
+    let spill = SpillFile::open(&room.path, 3 * one).unwrap();
+    stocked(0..3).iter().for_each(|arrival| spill.keep(arrival).unwrap());
+    let refused = spill.keep(&stocked([3])[0]);
+    assert!(matches!(refused, Err(SpillError::Full { bytes_max }) if bytes_max == 3 * one));
+    assert_eq!(spill.waiting().unwrap(), stocked(0..3));
+    spill.forget(1).unwrap();
+    spill.keep(&stocked([3])[0]).unwrap();
+    assert_eq!(spill.waiting().unwrap(), stocked(1..4));
+    drop(spill);
+    let smaller = SpillFile::open(&room.path, one).unwrap();
+    assert!(matches!(smaller.keep(&called_back(1)), Err(SpillError::Full { .. })));
+    assert_eq!(smaller.waiting().unwrap(), stocked(1..4));
+}
+
+#[test]
+fn only_one_has_it_open_at_a_time() {
+    let room = room();
+    let first = room.open();
+    let second = SpillFile::open(&room.path, BYTES_MAX).unwrap_err();
+    assert!(matches!(second, SpillError::Io(error) if error.kind() == std::io::ErrorKind::ResourceBusy));
+    drop(first);
+    room.open();
+}
+
+#[cfg(unix)]
+#[test]
+fn nobody_else_may_read_any_of_its_files() {
+    use std::os::unix::fs::PermissionsExt;
+    let room = room();
+    let file = room.file_of(&[called_back(1), called_back(2), called_back(3)]);
+    fs::write(&room.path, [&file[..], b"torn"].concat()).unwrap();
+    fs::set_permissions(&room.path, fs::Permissions::from_mode(0o644)).unwrap();
+    room.open().forget(1).unwrap();
+    for suffix in ["", ".lock", ".unreadable"] {
+        let mode = fs::metadata(beside(&room.path, suffix)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "spill{suffix}");
+    }
+    assert!(!beside(&room.path, ".new").exists());
+}

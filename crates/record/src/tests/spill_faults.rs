@@ -1,0 +1,158 @@
+//! What a spill promises when its disk fails: whatever it took is there, and it never says that it took what may
+//! not be.
+
+use super::cases::called_back;
+use super::flaky::{Failure, FlakyDisk};
+use super::spill::{BYTES_MAX, Room, room, stocked};
+use crate::SpillFile;
+use quittance_ports::{Arrival, Spill};
+use std::collections::VecDeque;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn flaky(room: &Room, failure: Failure) -> (SpillFile, Arc<AtomicUsize>) {
+    let left = Arc::new(AtomicUsize::new(0));
+    let disk = FlakyDisk::open(&room.path, failure, &left).unwrap();
+    (SpillFile::on(Box::new(disk), BYTES_MAX).unwrap(), left)
+}
+
+#[test]
+fn when_the_disk_does_not_sync_keep_says_so_and_the_next_one_is_safe_again() {
+    for failure in [Failure::Before, Failure::After] {
+        let room = room();
+        let (spill, left) = flaky(&room, failure);
+        spill.keep(&called_back(1)).unwrap();
+        left.store(2, Ordering::SeqCst);
+        assert!(spill.keep(&called_back(2)).is_err());
+        assert_eq!(spill.waiting().unwrap(), [called_back(1)]);
+        spill.keep(&called_back(3)).unwrap();
+        drop(spill);
+        assert_eq!(room.open().waiting().unwrap(), [called_back(1), called_back(3)]);
+        assert_eq!(room.unreadable(), b"");
+    }
+}
+
+#[test]
+fn when_the_disk_is_full_half_an_entry_is_taken_back() {
+    let room = room();
+    let (spill, left) = flaky(&room, Failure::HalfWay);
+    spill.keep(&called_back(1)).unwrap();
+    let before = fs::read(&room.path).unwrap();
+    left.store(1, Ordering::SeqCst);
+    assert!(spill.keep(&called_back(2)).is_err());
+    assert_eq!(fs::read(&room.path).unwrap(), before);
+}
+
+#[test]
+fn a_count_from_before_the_spill_was_mended_is_not_used() {
+    let room = room();
+    let (spill, left) = flaky(&room, Failure::After);
+    stocked(0..4).iter().for_each(|arrival| spill.keep(arrival).unwrap());
+    assert_eq!(spill.waiting().unwrap().len(), 4);
+    // Reading, and then the new file: it is in its place, but nobody knows.
+    left.store(2, Ordering::SeqCst);
+    assert!(spill.forget(1).is_err());
+    spill.keep(&called_back(9)).unwrap();
+    // Whoever tries again must not forget what he has not seen.
+    assert!(spill.forget(1).is_err());
+    let rest = [stocked(1..4), vec![called_back(9)]].concat();
+    assert_eq!(spill.waiting().unwrap(), rest);
+    spill.forget(1).unwrap();
+    assert_eq!(spill.waiting().unwrap(), rest[1..]);
+}
+
+#[test]
+fn a_panic_while_the_spill_is_held_does_not_end_it() {
+    let room = room();
+    let spill = room.open();
+    spill.keep(&called_back(1)).unwrap();
+    spill.panic_while_held();
+    spill.keep(&called_back(2)).unwrap();
+    assert_eq!(spill.waiting().unwrap(), [called_back(1), called_back(2)]);
+}
+
+/// What a careful user knows about the spill: what it must hold, and what it may hold besides.
+#[derive(Default)]
+struct Ledger {
+    next: u32,
+    /// In order, each with whether it must be there.
+    owed: VecDeque<(Arrival, bool)>,
+}
+
+impl Ledger {
+    fn keep(&mut self, spill: &SpillFile) {
+        let arrival = stocked([self.next]).remove(0);
+        self.next += 1;
+        let safe = spill.keep(&arrival).is_ok();
+        self.owed.push_back((arrival, safe));
+    }
+
+    /// Shows all and forgets half, as a replay does that the store interrupts.
+    fn empty_half(&mut self, spill: &SpillFile) {
+        let Ok(shown) = spill.waiting() else { return };
+        self.check(&shown);
+        let half = &shown[..shown.len() / 2];
+        let forgotten = spill.forget(half.len()).is_ok();
+        self.owed.retain_mut(|(arrival, must)| {
+            *must &= !half.contains(arrival);
+            *must || !(forgotten && half.contains(arrival))
+        });
+    }
+
+    fn check(&self, shown: &[Arrival]) {
+        let mut shown = shown.iter().peekable();
+        for (arrival, must) in &self.owed {
+            let there = shown.next_if(|next| *next == arrival).is_some();
+            assert!(there || !must, "lost: {arrival:?}");
+        }
+        assert_eq!(shown.next(), None, "shown though it was forgotten, or in the wrong order");
+    }
+}
+
+#[test]
+fn whichever_step_fails_nothing_that_was_taken_is_lost_or_shown_again() {
+    for failure in [Failure::Before, Failure::After, Failure::HalfWay] {
+        for damage in [false, true] {
+            let mut step = 1;
+            while one_life(failure, damage, step) {
+                step += 1;
+            }
+            assert!(step > 30, "only {step} steps were tried");
+        }
+    }
+}
+
+/// Uses a spill of which one step fails, and says whether that step was reached.
+fn one_life(failure: Failure, damage: bool, step: usize) -> bool {
+    let room = room();
+    let (spill, left) = flaky(&room, failure);
+    left.store(step, Ordering::SeqCst);
+    let mut ledger = Ledger::default();
+    for round in 0..4 {
+        ledger.keep(&spill);
+        ledger.keep(&spill);
+        if damage && round == 2 {
+            damage_the_oldest(&room, &mut ledger);
+        }
+        ledger.empty_half(&spill);
+        ledger.keep(&spill);
+    }
+    let reached = left.load(Ordering::SeqCst) == 0;
+    ledger.check(&spill.waiting().unwrap_or_else(|_| spill.waiting().unwrap()));
+    drop(spill);
+    let spill = room.open();
+    ledger.check(&spill.waiting().unwrap());
+    ledger.keep(&spill);
+    ledger.check(&spill.waiting().unwrap());
+    reached
+}
+
+fn damage_the_oldest(room: &Room, ledger: &mut Ledger) {
+    let mut file = fs::read(&room.path).unwrap();
+    file[30] ^= 1;
+    fs::write(&room.path, file).unwrap();
+    if let Some((_, must)) = ledger.owed.iter_mut().find(|(_, must)| *must) {
+        *must = false;
+    }
+}

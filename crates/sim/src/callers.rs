@@ -1,0 +1,191 @@
+//! The crowd: callers who ask for the same things at the same time, give up, come back, ask again after their
+//! node died, cancel, and write down what they were told.
+
+use crate::dice::Dice;
+use crate::executor::{Executor, Slot, WORLD, locked};
+use crate::fleet::Fleet;
+use crate::truth::{Told, Truth, Visit, Wish};
+use crate::weather::Weather;
+use futures_util::future::{Either, select};
+use quittance_engine::{Engine, Outcome, PlaceError, Placed};
+use quittance_lifecycle::{Draft, FailCause, Key, Refusal, Reuse};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+pub struct Crowd {
+    pub executor: Executor,
+    pub fleet: Arc<Fleet>,
+    pub truth: Arc<Mutex<Truth>>,
+    pub weather: Arc<Weather>,
+    pub dice: Mutex<Dice>,
+    pub wishes: Vec<Wish>,
+    pub cancels_per_mille: u64,
+    /// How many callers are still at it.
+    pub busy: Mutex<usize>,
+    pub visits_done: Mutex<usize>,
+}
+
+/// How long a caller waits for any word at all from a node.
+const CALLER_WAIT: u64 = 400_000;
+
+enum Word {
+    Accepted(Key),
+    Ended(u64, Told),
+}
+
+impl Crowd {
+    /// One caller who comes `visits` times.
+    pub fn send(self: &Arc<Self>, visits: usize, pause_ms: u64) {
+        *locked(&self.busy) += 1;
+        let crowd = Arc::clone(self);
+        self.executor.spawn(WORLD, async move {
+            for _ in 0..visits {
+                let (pause, wish) = {
+                    let mut dice = locked(&crowd.dice);
+                    let wish = dice.index(crowd.wishes.len());
+                    (dice.in_range(0..pause_ms + 1), wish)
+                };
+                crowd.executor.sleep(pause).await;
+                crowd.come(crowd.wishes[wish].clone()).await;
+                *locked(&crowd.visits_done) += 1;
+            }
+            *locked(&crowd.busy) -= 1;
+        });
+    }
+
+    /// Comes with a wish, and again if the node dies, as a client that retries would.
+    async fn come(self: &Arc<Self>, wish: Wish) {
+        // Exclusive wishes without a key are a new order each time they are placed.
+        for _ in 0..4 {
+            let number = locked(&self.truth).visits.len();
+            let who = match (&wish.idempotency_key, wish.reuse) {
+                (Some(key), _) => format!("keyed {} {key}", wish.tenant),
+                (None, Reuse::Shared) => format!("shared {}", wish.identity()),
+                (None, Reuse::Exclusive) => format!("exclusive {number}"),
+            };
+            locked(&self.truth).visits.push(Visit {
+                who: who.clone(),
+                wish: wish.clone(),
+                begun_at: self.executor.now(),
+                accepted: None,
+                key: None,
+                told: None,
+                in_calm: self.weather.is_calm(),
+            });
+            let Some((engine, group)) = self.fleet.pick() else {
+                self.executor.sleep(1_000).await;
+                continue;
+            };
+            self.executor.note(|| format!("visit {number} asks node {group} for {who}"));
+            let (slot, word) = (Slot::default(), Slot::default());
+            let (draft, kind) = (draft(&wish, &who), wish.kind);
+            self.executor.spawn(group, serve(self.executor.clone(), engine.clone(), (kind, draft), slot.clone(), word.clone()));
+            if self.listen(number, &slot).await
+                && (!self.maybe_cancel(&engine, group, number).await)
+                && self.listen(number, &word).await
+            {
+                return;
+            }
+            if locked(&self.truth).visits[number].told.is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Waits for a word from the node, and writes it down. False if it never comes.
+    async fn listen(&self, number: usize, slot: &Slot<Word>) -> bool {
+        let late = self.executor.sleep(CALLER_WAIT);
+        let Either::Left((word, _)) = select(pin!(slot.filled()), late).await else { return false };
+        let now = self.executor.now();
+        let visit = &mut locked(&self.truth).visits[number];
+        match word {
+            Word::Accepted(key) => {
+                visit.accepted = Some(now);
+                visit.key = Some(key);
+                true
+            }
+            Word::Ended(at, told) => {
+                self.executor.note(|| format!("visit {number} is told {told:?}"));
+                visit.told = Some((at, told));
+                true
+            }
+        }
+    }
+
+    async fn maybe_cancel(&self, engine: &Arc<Engine>, group: u64, number: usize) -> bool {
+        let (chance, wait) = {
+            let mut dice = locked(&self.dice);
+            (dice.chance(self.cancels_per_mille), dice.in_range(0..20_000))
+        };
+        let (key, who, told) = {
+            let visit = &locked(&self.truth).visits[number];
+            (visit.key, visit.who.clone(), visit.told.is_some())
+        };
+        let Some(key) = key.filter(|_| chance && !told && !self.weather.is_calm()) else { return told };
+        self.executor.sleep(wait).await;
+        let done = Slot::default();
+        let (engine, ack) = (Arc::clone(engine), done.clone());
+        self.executor.spawn(group, async move { ack.fill(engine.cancel(&key).await.is_ok()) });
+        let late = self.executor.sleep(30_000);
+        if let Either::Left((true, _)) = select(pin!(done.filled()), late).await {
+            let now = self.executor.now();
+            locked(&self.truth).cancelled.push((who, now));
+        }
+        false
+    }
+}
+
+fn draft(wish: &Wish, who: &str) -> Draft {
+    let mut draft = Draft::new(&*wish.tenant).with("soft_id", who);
+    draft = match wish.kind {
+        // The picture is its name, padded to a size that providers take.
+        "image" => draft.with("body", format!("{:.<200}", wish.site).into_bytes()),
+        "turnstile" => draft.with("sitekey", &*wish.site).with("pageurl", &*wish.page),
+        _ => draft.with("googlekey", &*wish.site).with("pageurl", &*wish.page),
+    };
+    if !wish.action.is_empty() {
+        draft = draft.with("action", &*wish.action);
+    }
+    draft.idempotency_key.clone_from(&wish.idempotency_key);
+    draft.reuse = wish.reuse;
+    draft.min_life = wish.min_life;
+    draft.patience = Some(Duration::from_secs(240));
+    draft
+}
+
+/// What a node does for one caller.
+async fn serve(
+    executor: Executor,
+    engine: Arc<Engine>,
+    (kind, draft): (&'static str, Draft),
+    accepted: Slot<Word>,
+    ended: Slot<Word>,
+) {
+    let placed: Placed = match engine.place(kind, draft).await {
+        Ok(placed) => placed,
+        Err(error) => return accepted.fill(Word::Ended(executor.now(), refused(&error))),
+    };
+    accepted.fill(Word::Accepted(placed.key));
+    let told = match engine.wait(&placed).await {
+        Outcome::Answered(answer) => Told::Answer { token: answer.goods.text },
+        Outcome::Expired => Told::Expired,
+        Outcome::TakenByAnother => Told::TakenByAnother,
+        Outcome::Failed(cause) => Told::Failed { cancelled: cause == FailCause::Cancelled },
+        Outcome::Dead(_) => Told::Dead,
+        Outcome::NotYet => Told::NotYet,
+        Outcome::Forgotten => Told::Forgotten,
+    };
+    ended.fill(Word::Ended(executor.now(), told));
+}
+
+fn refused(error: &PlaceError) -> Told {
+    match error {
+        PlaceError::Refused(refusal) => Told::Refused {
+            held_back: matches!(refusal, Refusal::HeldBack { .. }),
+            expired: *refusal == Refusal::Expired,
+            needs_a_person: *refusal == Refusal::NeedsAPerson,
+        },
+        PlaceError::Store(_) | PlaceError::UnknownKind { .. } | PlaceError::BadRequest(_) => Told::NotAccepted,
+    }
+}

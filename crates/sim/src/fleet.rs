@@ -1,0 +1,245 @@
+//! The nodes: started, killed, frozen, restarted, each with a clock and a disk of its own. Whoever calls a node
+//! runs inside it, so that a kill takes the half-finished request along.
+
+use crate::dice::Dice;
+use crate::executor::{Executor, Group, Slot, locked};
+use crate::provider::{Line, Service};
+use crate::store::RudeStore;
+use crate::truth::{Trouble, Truth};
+use crate::weather::Weather;
+use async_trait::async_trait;
+use quittance_engine::{Engine, Settings, World};
+use quittance_lifecycle::{Timestamp, Word};
+use quittance_ports::{Clock, MemorySpill, MemoryStore, Provider, Spill, Store};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// No clock is further from the truth than this. What is promised about freshness is promised within it.
+pub const SKEW_MAX: i64 = 2_500;
+
+/// A clock that may be wrong, and may be set right, or more wrong, at any time.
+pub struct NodeClock {
+    executor: Executor,
+    off_by: Arc<AtomicI64>,
+}
+
+#[async_trait]
+impl Clock for NodeClock {
+    fn now(&self) -> Timestamp {
+        let off_by = self.off_by.load(Ordering::Relaxed);
+        Timestamp::from_millis(self.executor.now().saturating_add_signed(off_by))
+    }
+
+    async fn sleep_until(&self, moment: Timestamp) {
+        let span = moment.as_millis().saturating_sub(self.now().as_millis());
+        self.executor.sleep(span).await;
+    }
+}
+
+struct Node {
+    /// Absent while it is down.
+    up: Option<(Arc<Engine>, Group)>,
+    restart_at: u64,
+    off_by: Arc<AtomicI64>,
+    /// The disk: it survives what the node does not.
+    spill: MemorySpill,
+}
+
+/// What the nodes are built from, and what a planted wrong idea may replace.
+pub struct Parts {
+    pub settings: Settings,
+    pub wrap_store: fn(Arc<dyn Store>, &Executor, Group) -> Arc<dyn Store>,
+    pub wrap_provider: fn(Arc<dyn Provider>) -> Arc<dyn Provider>,
+    pub wrap_spill: fn(Arc<dyn Spill>) -> Arc<dyn Spill>,
+    /// Whether callbacks are acknowledged before they are taken in.
+    pub acks_early: bool,
+}
+
+pub struct Fleet {
+    executor: Executor,
+    weather: Arc<Weather>,
+    truth: Arc<Mutex<Truth>>,
+    service: Arc<Service>,
+    store: MemoryStore,
+    parts: Parts,
+    nodes: Mutex<Vec<Node>>,
+    dice: Mutex<Dice>,
+    last_group: Mutex<Group>,
+}
+
+impl Fleet {
+    pub fn new(
+        service: &Arc<Service>,
+        store: MemoryStore,
+        parts: Parts,
+        size: usize,
+        mut dice: Dice,
+    ) -> Arc<Self> {
+        let skew = |dice: &mut Dice| Arc::new(AtomicI64::new(random_skew(dice)));
+        let nodes = (0..size)
+            .map(|_| Node { up: None, restart_at: 0, off_by: skew(&mut dice), spill: MemorySpill::default() })
+            .collect();
+        let fleet = Arc::new(Self {
+            executor: service.executor.clone(),
+            weather: Arc::clone(&service.weather),
+            truth: Arc::clone(&service.truth),
+            service: Arc::clone(service),
+            store,
+            parts,
+            nodes: Mutex::new(nodes),
+            dice: Mutex::new(dice),
+            last_group: Mutex::new(0),
+        });
+        *locked(&service.fleet) = Some(Arc::clone(&fleet));
+        fleet
+    }
+
+    /// Starts every node that is down and may come back.
+    pub fn start_nodes(self: &Arc<Self>) {
+        self.bury_the_dead();
+        let now = self.executor.now();
+        for (number, node) in locked(&self.nodes).iter_mut().enumerate() {
+            if node.up.is_none() && now >= node.restart_at {
+                let group = self.new_group();
+                let engine = Arc::new(self.new_engine(group, node));
+                self.executor.note(|| format!("node {number} starts as {group}"));
+                self.executor.spawn(group, {
+                    let engine = Arc::clone(&engine);
+                    async move { engine.work().await }
+                });
+                node.up = Some((engine, group));
+            }
+        }
+    }
+
+    fn new_group(&self) -> Group {
+        let mut last = locked(&self.last_group);
+        *last += 1;
+        *last
+    }
+
+    fn new_engine(&self, group: Group, node: &Node) -> Engine {
+        let store: Arc<dyn Store> = Arc::new(RudeStore {
+            inner: self.store.clone(),
+            executor: self.executor.clone(),
+            weather: Arc::clone(&self.weather),
+            dice: Mutex::new(Dice::new(locked(&self.dice).roll(), "store")),
+        });
+        let provider = Arc::new(Line { service: Arc::clone(&self.service), node: group });
+        let clock = Arc::new(NodeClock { executor: self.executor.clone(), off_by: Arc::clone(&node.off_by) });
+        let world = World {
+            store: (self.parts.wrap_store)(store, &self.executor, group),
+            provider: (self.parts.wrap_provider)(provider),
+            clock,
+            spill: (self.parts.wrap_spill)(Arc::new(node.spill.clone())),
+        };
+        let mut settings = self.parts.settings.clone();
+        settings.node = locked(&self.dice).roll();
+        Engine::new(world, settings)
+    }
+
+    fn bury_the_dead(&self) {
+        for group in self.executor.take_deaths() {
+            let now = self.executor.now();
+            self.executor.note(|| format!("node {group} is killed"));
+            locked(&self.truth).troubles.push((group, Trouble::Killed, now));
+            for node in locked(&self.nodes).iter_mut() {
+                if let Some((engine, _)) = node.up.take_if(|(_, g)| *g == group) {
+                    locked(&self.truth).panics += engine.panics();
+                    node.restart_at = now + locked(&self.dice).in_range(100..20_000);
+                }
+            }
+        }
+    }
+
+    /// A node that answers, as a load balancer would find one. A frozen one looks alive from outside.
+    pub fn pick(&self) -> Option<(Arc<Engine>, Group)> {
+        self.bury_the_dead();
+        let nodes = locked(&self.nodes);
+        let up: Vec<_> = nodes.iter().filter_map(|node| node.up.clone()).collect();
+        drop(nodes);
+        (!up.is_empty()).then(|| up[locked(&self.dice).index(up.len())].clone())
+    }
+
+    #[must_use]
+    pub fn up(&self) -> Vec<(Arc<Engine>, Group)> {
+        self.bury_the_dead();
+        locked(&self.nodes).iter().filter_map(|node| node.up.clone()).collect()
+    }
+
+    /// Hands a callback to a node; the slot is filled once it may be acknowledged.
+    pub fn call_back(&self, segment: &str, task: Option<String>, word: Word) -> Option<Slot<bool>> {
+        let (engine, group) = self.pick()?;
+        let slot = Slot::default();
+        let (ack, segment, early) = (slot.clone(), segment.to_owned(), self.parts.acks_early);
+        let executor = self.executor.clone();
+        self.executor.spawn(group, async move {
+            if early {
+                ack.fill(true);
+                executor.sleep(1).await;
+            }
+            let heard = engine.called_back(&segment, task, word).await;
+            if !early {
+                ack.fill(heard.is_ok());
+            }
+        });
+        Some(slot)
+    }
+
+    pub fn doom_one(&self, polls: u64) {
+        if let Some((_, group)) = self.pick() {
+            self.executor.doom(group, polls);
+        }
+    }
+
+    /// Freezes a node and says which, so that it can be thawed.
+    pub fn freeze_one(&self) -> Option<Group> {
+        let (_, group) = self.pick()?;
+        let now = self.executor.now();
+        self.executor.freeze(group);
+        locked(&self.truth).troubles.push((group, Trouble::Frozen, now));
+        self.executor.note(|| format!("node {group} is frozen"));
+        Some(group)
+    }
+
+    pub fn thaw(&self, group: Group) {
+        self.executor.thaw(group);
+        self.executor.note(|| format!("node {group} thaws"));
+    }
+
+    /// Sets one node's clock to another wrong time.
+    pub fn jump_one(&self) {
+        let nodes = locked(&self.nodes);
+        let mut dice = locked(&self.dice);
+        let node = dice.index(nodes.len());
+        nodes[node].off_by.store(random_skew(&mut dice), Ordering::Relaxed);
+    }
+
+    /// No node stays down longer than it takes to start it.
+    pub fn revive_all(&self) {
+        self.bury_the_dead();
+        for node in locked(&self.nodes).iter_mut() {
+            node.restart_at = 0;
+        }
+    }
+
+    #[must_use]
+    pub fn panics(&self) -> u64 {
+        self.up().iter().map(|(engine, _)| engine.panics()).sum()
+    }
+
+    /// How many callbacks the living nodes have recognised as not theirs.
+    #[must_use]
+    pub fn forged(&self) -> u64 {
+        self.up().iter().map(|(engine, _)| engine.forged()).sum()
+    }
+
+    #[must_use]
+    pub fn spilled(&self) -> usize {
+        locked(&self.nodes).iter().map(|node| node.spill.waiting().map_or(0, |waiting| waiting.len())).sum()
+    }
+}
+
+fn random_skew(dice: &mut Dice) -> i64 {
+    i64::try_from(dice.in_range(0..2 * SKEW_MAX.unsigned_abs())).unwrap_or(0) - SKEW_MAX
+}

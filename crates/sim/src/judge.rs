@@ -1,0 +1,435 @@
+//! The judge: holds the promises of Quittance against what really happened. It shares no rule with the engine;
+//! what it knows of lifetimes, windows and limits it has from the specification, and the rest from the truth.
+
+use crate::fleet::SKEW_MAX;
+use crate::provider::PRICE;
+use crate::truth::{Fate, Task, Told, Trouble, Truth, Visit};
+use quittance_lifecycle::{Attempt, FaultClass, Key, Order, Phase, Policy, Progress, Reuse, Tally};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+/// A promise that was broken, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Breach {
+    pub promise: &'static str,
+    pub detail: String,
+}
+
+impl fmt::Display for Breach {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.detail)
+    }
+}
+
+pub struct Evidence<'a> {
+    pub truth: &'a Truth,
+    pub orders: &'a [Order],
+    pub books: &'a Tally,
+    pub policy: &'a Policy,
+    pub spilled: usize,
+}
+
+/// How far two clocks may be apart, and a little for the way of a word.
+const SLACK: u64 = 2 * SKEW_MAX.unsigned_abs() + 500;
+/// The longest that a request may be on its way.
+const TRAVEL: u64 = 30_000;
+const SHARE_WINDOW: u64 = 60_000;
+const REFUSAL_HOLD: u64 = 30_000;
+const TASK_LIFE: u64 = 600_000;
+/// For how long after a release an order may still be on its way because of it.
+const RELEASE_LASTS: u64 = 15_000;
+const DOUBTS_MAX: usize = 3;
+
+/// How long an answer lives, and how much of it is promised.
+fn life_of(kind: &str) -> Option<(u64, u64)> {
+    match kind {
+        "recaptcha_v2" | "recaptcha_v3" => Some((120_000, 40_000)),
+        "turnstile" => Some((300_000, 50_000)),
+        _ => None,
+    }
+}
+
+/// The most that the specification allows in one life, by class of refusal.
+fn submits_max(class: FaultClass) -> usize {
+    1 + match class {
+        FaultClass::Busy => 5,
+        FaultClass::UnknownCode | FaultClass::Unsolvable => 2,
+        _ => 0,
+    }
+}
+
+struct Court<'a> {
+    evidence: &'a Evidence<'a>,
+    truth: &'a Truth,
+    orders: BTreeMap<Key, &'a Order>,
+    tasks: BTreeMap<&'a str, Vec<&'a Task>>,
+    visits: BTreeMap<&'a str, Vec<&'a Visit>>,
+    breaches: Vec<Breach>,
+}
+
+#[must_use]
+pub fn judge(evidence: &Evidence<'_>) -> Vec<Breach> {
+    let truth = evidence.truth;
+    let mut court = Court {
+        evidence,
+        truth,
+        orders: evidence.orders.iter().map(|order| (order.key, order)).collect(),
+        tasks: BTreeMap::new(),
+        visits: BTreeMap::new(),
+        breaches: Vec::new(),
+    };
+    for task in &truth.tasks {
+        court.tasks.entry(&task.who).or_default().push(task);
+    }
+    court.tasks.values_mut().for_each(|tasks| tasks.sort_by_key(|task| (task.sent_at, task.attempt)));
+    for visit in &truth.visits {
+        court.visits.entry(&visit.who).or_default().push(visit);
+    }
+    court.every_order_ends();
+    court.paid_once();
+    court.nothing_delivered_is_lost();
+    court.answers_are_right_fresh_and_not_given_twice();
+    court.faults_are_not_retried_beyond_their_limit();
+    court.a_closed_account_is_left_in_peace();
+    court.callers_are_told();
+    court.the_books_agree_with_the_ledger();
+    court.breaches
+}
+
+impl Court<'_> {
+    fn find(&mut self, promise: &'static str, detail: String) {
+        self.breaches.push(Breach { promise, detail });
+    }
+
+    fn attempt(&self, task: &Task) -> Option<&Attempt> {
+        self.orders.get(&task.key)?.attempts.iter().find(|attempt| attempt.number == task.attempt)
+    }
+
+    /// Whether a node was killed or frozen in this time.
+    fn was_troubled(&self, node: u64, from: u64, to: u64) -> bool {
+        self.truth.troubles.iter().any(|(group, trouble, at)| {
+            // A freeze that began before may last into it.
+            let begun = if *trouble == Trouble::Frozen { from.saturating_sub(120_000) } else { from };
+            *group == node && *at >= begun && *at <= to
+        })
+    }
+
+    fn target(&self, task: &Task) -> quittance_lifecycle::Target {
+        self.orders.get(&task.key).map_or(quittance_lifecycle::Target([0; 32]), |order| order.terms.target)
+    }
+
+    fn every_order_ends(&mut self) {
+        for order in self.evidence.orders {
+            let unfinished = |attempt: &Attempt| {
+                matches!(
+                    attempt.progress,
+                    Progress::Trailing { .. } | Progress::Spare { .. } | Progress::Solving { .. }
+                )
+            };
+            let is_over = matches!(
+                order.phase,
+                Phase::Solved { .. }
+                    | Phase::Taken { .. }
+                    | Phase::Spoiled { .. }
+                    | Phase::Failed { .. }
+                    | Phase::Dead { .. }
+            );
+            if !is_over || order.attempts.iter().any(unfinished) {
+                self.find("every order ends", format!("{:?} is still {}", order.key, order.phase.name()));
+            }
+        }
+        for (number, visit) in self.truth.visits.iter().enumerate() {
+            if let Some(key) = visit.key
+                && !self.orders.contains_key(&key)
+            {
+                self.find("never lost", format!("visit {number} was accepted as {key:?}, which is not on record"));
+            }
+        }
+        if self.evidence.spilled > 0 {
+            self.find("never lost", format!("{} words are still in a spill", self.evidence.spilled));
+        }
+        if self.truth.panics > 0 {
+            self.find("no panic", format!("{} pieces of work panicked", self.truth.panics));
+        }
+    }
+
+    fn paid_once(&mut self) {
+        for (who, tasks) in &self.tasks.clone() {
+            // Each payment that somebody bought in spite of, counted once.
+            let mut doubles = BTreeSet::new();
+            for (n, task) in tasks.iter().enumerate() {
+                let alive: Vec<_> = tasks[..n].iter().filter(|earlier| !self.is_over(earlier, task)).collect();
+                if let Some(earlier) = alive.iter().find(|earlier| !self.is_excused(earlier, task)) {
+                    let detail = format!("{who}: task {} while {} was alive and known", task.id, earlier.id);
+                    self.find("paid once", detail);
+                }
+                doubles.extend(alive.iter().map(|earlier| earlier.id));
+            }
+            let keys: BTreeSet<Key> = tasks.iter().map(|task| task.key).collect();
+            let listed: u32 = keys.iter().filter_map(|key| self.orders.get(key)).map(|o| o.possible_doubles).sum();
+            let doubles = doubles.len();
+            if doubles > listed as usize {
+                let detail = format!("{who}: {doubles} double payments, {listed} listed");
+                self.find("every doubt in plain sight", detail);
+            }
+        }
+    }
+
+    /// Whether nothing was to be expected of `earlier` any more when `later` was bought.
+    fn is_over(&self, earlier: &Task, later: &Task) -> bool {
+        let known = [earlier.fault_told, earlier.answer_told, earlier.callback_heard].into_iter().flatten().min();
+        let Some(told) = known.filter(|told| *told <= later.sent_at) else { return false };
+        if earlier.fate == Fate::Unsolvable || earlier.fault_told.is_some_and(|at| at <= later.sent_at) {
+            return true;
+        }
+        // It went to the stock, which serves exclusive orders only, as yet.
+        let is_spare = |order: &&Order| order.last_attempt == 0 && order.terms.target == self.target(earlier);
+        if self.evidence.orders.iter().any(|order| is_spare(&order) && answer_of(order) == Some(earlier.token())) {
+            return true;
+        }
+        let kind = earlier.identity.split('|').nth(1).unwrap_or_default();
+        let Some((life, margin)) = life_of(kind) else { return false };
+        let wanted = self.visits.get(earlier.who.as_str()).into_iter().flatten();
+        let most = wanted.filter_map(|visit| visit.wish.min_life).max().map_or(margin, |min_life| {
+            u64::try_from(min_life.as_millis()).unwrap_or(u64::MAX).max(margin)
+        });
+        let too_old = later.sent_at + TRAVEL + SLACK >= earlier.accepted_at + life - most;
+        let is_shared = earlier.who.starts_with("shared");
+        too_old || (is_shared && later.sent_at + SLACK >= told + SHARE_WINDOW)
+    }
+
+    /// Whether nobody of ours could know that `earlier` was taken when `later` was bought.
+    fn is_excused(&self, earlier: &Task, later: &Task) -> bool {
+        let reply_came = earlier.reply_reached.is_some_and(|at| at <= later.sent_at);
+        let word_came = earlier.callback_acked.is_some_and(|at| at <= later.sent_at);
+        let node_was_hurt = self.was_troubled(earlier.node, earlier.accepted_at, later.sent_at);
+        let was_waited_out = later.sent_at + SLACK >= earlier.accepted_at + TASK_LIFE;
+        (!word_came && (!reply_came || node_was_hurt)) || was_waited_out
+    }
+
+    fn nothing_delivered_is_lost(&mut self) {
+        for task in &self.truth.tasks {
+            let Some(order) = self.orders.get(&task.key) else {
+                self.find("never lost", format!("task {}: its order is not on record", task.id));
+                continue;
+            };
+            if order.attempts.len() < order.last_attempt as usize {
+                continue;
+            }
+            let Some(attempt) = self.attempt(task) else {
+                self.find("intent before money", format!("task {}: its attempt is not on record", task.id));
+                continue;
+            };
+            let (accepted, progress) = (attempt.accepted, attempt.progress.clone());
+            let answered = progress == Progress::Answered;
+            if task.fate == Fate::Answer && task.callback_acked.is_some() && !answered {
+                let detail = format!("task {}: called back and acknowledged, and is {progress:?}", task.id);
+                self.find("never lost", detail);
+            }
+            let could_be_fetched = task.vanishes_at == u64::MAX
+                && (task.accepted_at + TASK_LIFE > self.truth.calm_at + 30_000 || answered);
+            if task.fate == Fate::Answer && accepted && could_be_fetched && !answered {
+                self.find("never lost", format!("task {}: known, solved, and is {progress:?}", task.id));
+            }
+            if let Some(at) = task.reply_reached
+                && !accepted
+                && !self.was_troubled(task.node, at, at + 300_000)
+            {
+                self.find("never lost", format!("task {}: the reply came, and nobody knows of it", task.id));
+            }
+        }
+    }
+
+    fn answers_are_right_fresh_and_not_given_twice(&mut self) {
+        let by_token: BTreeMap<String, &Task> = self.truth.tasks.iter().map(|task| (task.token(), task)).collect();
+        let mut given: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for visit in &self.truth.visits {
+            let Some((at, Told::Answer { token })) = &visit.told else { continue };
+            let who = &visit.who;
+            given.entry(token).or_default().insert(who);
+            let Some(task) = by_token.get(token) else {
+                self.find("no answer is made up", format!("{who} was given {token}, which nobody solved"));
+                continue;
+            };
+            let wanted = visit.wish.identity();
+            if task.identity != wanted {
+                let detail = format!("{who} wanted {wanted} and was given {token} for {}", task.identity);
+                self.find("no two orders are mixed up", detail);
+            }
+            let Some((life, margin)) = life_of(visit.wish.kind) else { continue };
+            let min_life =
+                visit.wish.min_life.map_or(margin, |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            let left = (task.solves_at + life).saturating_sub(*at);
+            if left == 0 || left + SLACK < min_life {
+                self.find("never stale", format!("{who} was given {token} with {left} ms of {min_life} left"));
+            }
+        }
+        for (token, receivers) in given {
+            let is_exclusive = receivers.iter().any(|who| who.starts_with("exclusive"));
+            if is_exclusive && receivers.len() > 1 {
+                self.find("an exclusive answer goes to one order", format!("{token} went to {receivers:?}"));
+            }
+        }
+    }
+
+    fn faults_are_not_retried_beyond_their_limit(&mut self) {
+        let mut counts: BTreeMap<(&str, FaultClass), usize> = BTreeMap::new();
+        for refused in &self.truth.refused {
+            *counts.entry((&refused.who, refused.class)).or_default() += 1;
+        }
+        for task in self.truth.tasks.iter().filter(|task| task.fate == Fate::Unsolvable) {
+            *counts.entry((&task.who, FaultClass::Unsolvable)).or_default() += 1;
+        }
+        for ((who, class), count) in counts {
+            let replays = self.truth.replayed.iter().filter(|name| *name == who).count();
+            let lives = self.visits.get(who).map_or(0, Vec::len) + replays;
+            // A submit whose reply was lost is a doubt, and a doubt is tried again a few times.
+            let most = lives * (submits_max(class) + DOUBTS_MAX);
+            if class != FaultClass::Account && class != FaultClass::Broke && count > most {
+                let detail = format!("{who}: {count} times {} in at most {lives} lives", class.name());
+                self.find("never wasted", detail);
+            }
+        }
+    }
+
+    fn a_closed_account_is_left_in_peace(&mut self) {
+        for refused in &self.truth.refused {
+            let Some(at) = refused.reached else { continue };
+            if !matches!(refused.class, FaultClass::Account | FaultClass::Broke)
+                || self.was_troubled(refused.node, at, at + 60_000)
+                // Closed again while a person's word that it is open was still being carried out.
+                || self.truth.released.iter().any(|(_, from, to)| {
+                    *from <= at && to.saturating_add(RELEASE_LASTS) >= at
+                })
+            {
+                continue;
+            }
+            let released = self.truth.released.iter().map(|(_, from, _)| *from).find(|from| *from >= at);
+            let until = released.unwrap_or(u64::MAX);
+            let asked_again = |sent: u64| {
+                self.visits
+                    .get(refused.who.as_str())
+                    .is_some_and(|visits| visits.iter().any(|visit| visit.begun_at > at && visit.begun_at <= sent))
+            };
+            let again = self.truth.arrivals.iter().find(|(sent, who, _)| {
+                *who == refused.who && *sent > at + SLACK && *sent < until && !asked_again(*sent)
+            });
+            if let Some((sent, who, node)) = again {
+                let detail = format!("{who}: refused at {at}, sent again by node {node} at {sent}");
+                self.find("a closed account is left in peace", detail);
+            }
+            let released_here =
+                self.truth.released.iter().find(|(node, from, _)| *node == refused.node && *from >= at);
+            let until_here = released_here.map_or(u64::MAX, |(_, from, _)| *from);
+            let from_here = self.truth.arrivals.iter().find(|(sent, _, node)| {
+                *node == refused.node && *sent > at + 15_000 && *sent < until_here
+            });
+            if let Some((sent, who, node)) = from_here {
+                let detail = format!("node {node} was refused at {at} and sent {who} at {sent}");
+                self.find("a closed account is left in peace", detail);
+            }
+        }
+    }
+
+    fn callers_are_told(&mut self) {
+        for (number, visit) in self.truth.visits.iter().enumerate() {
+            let settled = visit.begun_at >= self.truth.calm_at + 60_000;
+            if !settled {
+                continue;
+            }
+            match &visit.told {
+                None => self.find("callers are told", format!("visit {number} was told nothing")),
+                Some((at, Told::NotYet)) => {
+                    let order = visit.key.and_then(|key| self.orders.get(&key));
+                    if let Some(Phase::Solved { at: solved, .. }) = order.map(|order| &order.phase)
+                        && solved.as_millis() + 2 * SLACK < *at
+                    {
+                        let detail = format!("visit {number} waited on although the order was solved");
+                        self.find("waiters are woken", detail);
+                    }
+                }
+                Some((_, Told::Refused { held_back: true, .. })) => {
+                    let from = visit.begun_at.saturating_sub(REFUSAL_HOLD + 2 * SLACK);
+                    let refused = self.truth.refused.iter().any(|r| r.who == visit.who && r.reached >= Some(from));
+                    let vanished =
+                        self.truth.tasks.iter().any(|t| t.who == visit.who && t.fault_told >= Some(from));
+                    if !refused && !vanished {
+                        self.find("failure is not cached", format!("visit {number} was held back for too long"));
+                    }
+                }
+                Some((at, Told::Expired)) if visit.wish.idempotency_key.is_none() => {
+                    let is_borderline = visit.key.and_then(|key| self.orders.get(&key)).is_some_and(|order| {
+                        let min_life = visit.wish.min_life.unwrap_or(order.terms.min_life);
+                        let expires = match &order.phase {
+                            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => answer.expires,
+                            _ => None,
+                        };
+                        visit.wish.min_life.is_some()
+                            || expires.is_some_and(|expires| {
+                                let left = expires.as_millis().saturating_sub(*at);
+                                u128::from(left + 2 * SLACK) >= min_life.as_millis()
+                            })
+                    });
+                    if !is_borderline {
+                        self.find("callers are told", format!("visit {number} got nothing but an expired answer"));
+                    }
+                }
+                Some((_, Told::TakenByAnother | Told::Forgotten | Told::NotAccepted)) => {
+                    self.find("callers are told", format!("visit {number}: {:?}", visit.told));
+                }
+                Some((_, Told::Failed { .. })) if is_fine(visit) && !self.has_vanished(&visit.who) => {
+                    self.find("callers are told", format!("visit {number} failed for no reason"));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    fn has_vanished(&self, who: &str) -> bool {
+        self.truth.tasks.iter().any(|task| task.who == who && task.vanishes_at != u64::MAX)
+    }
+
+    fn the_books_agree_with_the_ledger(&mut self) {
+        let attempts = || self.evidence.orders.iter().flat_map(|order| &order.attempts);
+        let made: u64 = self.evidence.orders.iter().map(|order| u64::from(order.last_attempt)).sum();
+        let kept = attempts().count() as u64;
+        let doubles: u64 = self.evidence.orders.iter().map(|order| u64::from(order.possible_doubles)).sum();
+        let known = attempts().filter(|attempt| attempt.accepted).count() as u64;
+        let answered = attempts().filter(|attempt| attempt.progress == Progress::Answered).count() as u64;
+        let books = *self.evidence.books;
+        let mut compare = |line: &str, booked: u64, counted: u64| {
+            if booked != counted {
+                let detail = format!("{line}: {booked} in the books, {counted} in the records");
+                self.breaches.push(Breach { promise: "the books add up", detail });
+            }
+        };
+        compare("attempts", books.attempts, made);
+        compare("possible doubles", books.possible_doubles, doubles);
+        if kept == made {
+            compare("paid", books.paid, known);
+            compare("cost", books.cost_micros, answered * PRICE);
+        }
+        // Every payment is known, or stands in the records as a doubt.
+        for task in &self.truth.tasks {
+            let Some(attempt) = self.attempt(task) else { continue };
+            let is_doubt = matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. } | Progress::Faulted);
+            if !attempt.accepted && !is_doubt {
+                let detail = format!("task {} is neither known nor in doubt", task.id);
+                self.find("every doubt in plain sight", detail);
+            }
+        }
+    }
+}
+
+/// The token that an order holds, or has given to somebody.
+fn answer_of(order: &Order) -> Option<String> {
+    match &order.phase {
+        Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => Some(answer.goods.text.clone()),
+        _ => None,
+    }
+}
+
+/// A wish that the provider can fulfil.
+fn is_fine(visit: &Visit) -> bool {
+    !visit.wish.site.contains("bad-site") && (visit.wish.reuse == Reuse::Shared || visit.wish.idempotency_key.is_none())
+}

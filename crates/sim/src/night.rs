@@ -1,0 +1,169 @@
+//! Many lives, on all cores, until the number is reached or a promise is broken.
+
+use crate::judge::Breach;
+use crate::life::{Life, Script, live};
+use crate::plants::{PLANTS, Plant};
+use quittance_lifecycle::Tally;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What many lives came to.
+#[derive(Debug, Default)]
+pub struct Night {
+    pub lives: u64,
+    pub books: Tally,
+    /// What the provider was really paid for.
+    pub payments: u64,
+    /// Lives with a broken promise, with the first promise broken in each.
+    pub broken: Vec<(u64, Breach)>,
+}
+
+/// Lives the lives with these seeds on all cores; stops early when `enough` are broken.
+pub fn run(first: u64, count: u64, plant: Option<Plant>, enough: usize, tell: &(dyn Fn(u64) + Sync)) -> Night {
+    let (next, done, over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let night = Mutex::new(Night::default());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    if n >= count {
+                        return;
+                    }
+                    let seed = first + n;
+                    let life = live(seed, &Script::draw(seed), plant, false, &mut |_| {});
+                    let mut night = night.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    note(&mut night, &life);
+                    if night.broken.len() >= enough {
+                        over.store(true, Ordering::Relaxed);
+                    }
+                    drop(night);
+                    tell(done.fetch_add(1, Ordering::Relaxed) + 1);
+                }
+            });
+        }
+    });
+    let mut night = night.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    night.broken.sort_by_key(|(seed, _)| *seed);
+    night
+}
+
+fn note(night: &mut Night, life: &Life) {
+    night.lives += 1;
+    night.books += life.books;
+    night.payments += life.truth.tasks.len() as u64;
+    if let Some(breach) = life.breaches.first() {
+        night.broken.push((life.seed, breach.clone()));
+    }
+}
+
+const HELP: &str = "\
+Lives many simulated lives and checks every promise on every order.
+
+usage: quittance-sim [--lives N] [--first SEED] [--plants]
+
+  --lives N      how many lives (20000)
+  --first SEED   the seed of the first (0)
+  --plants       plant each wrong idea and say how many lives it took to catch it
+  SIM_SEED=n     (environment) replay one life and print its story
+";
+
+#[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is what the binary is for")]
+pub fn main(args: impl Iterator<Item = String>, replay: Option<String>) -> ExitCode {
+    let (mut lives, mut first, mut plants) = (20_000, 0, false);
+    let mut args = args;
+    while let Some(arg) = args.next() {
+        let mut number = || args.next().and_then(|text| text.parse().ok());
+        match arg.as_str() {
+            "--lives" => lives = number().unwrap_or(lives),
+            "--first" => first = number().unwrap_or(first),
+            "--plants" => plants = true,
+            _ => {
+                print!("{HELP}");
+                return if arg == "--help" { ExitCode::SUCCESS } else { ExitCode::from(2) };
+            }
+        }
+    }
+    match replay.map(|seed| seed.parse::<u64>()) {
+        Some(Ok(seed)) => return replay_one(seed),
+        Some(Err(_)) => {
+            eprintln!("SIM_SEED must be a whole number");
+            return ExitCode::from(2);
+        }
+        None => {}
+    }
+    if plants {
+        return plant_all(first);
+    }
+    let is_terminal = std::io::stderr().is_terminal();
+    let night = run(first, lives, None, 10, &|done| {
+        if is_terminal && done % 100 == 0 {
+            eprint!("\r{done} of {lives} lives");
+            _ = std::io::stderr().flush();
+        }
+    });
+    if is_terminal {
+        eprintln!();
+    }
+    println!("{} lives, {} payments", night.lives, night.payments);
+    for (name, count) in night.books.lines() {
+        println!("{name:>22} {count}");
+    }
+    for (seed, breach) in &night.broken {
+        println!("BROKEN in life {seed}: {breach}\n  replay it: SIM_SEED={seed} cargo run --release -p quittance-sim");
+    }
+    if night.broken.is_empty() {
+        println!("every promise held");
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "this is what the binary is for")]
+fn replay_one(seed: u64) -> ExitCode {
+    let script = Script::draw(seed);
+    println!("life {seed}: {script:#?}");
+    let life = live(seed, &script, None, true, &mut |_| {});
+    for line in &life.trace {
+        println!("{line}");
+    }
+    for order in &life.orders {
+        println!("\n{} {} {}", order.key.short(), order.terms.kind, order.phase.name());
+        for entry in &order.story.entries {
+            println!("  {:?} {}", entry.at, entry.beat);
+        }
+    }
+    for breach in &life.breaches {
+        println!("BROKEN {breach}");
+    }
+    if life.breaches.is_empty() {
+        println!("\nevery promise held");
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+/// The most lives that a planted wrong idea may survive.
+pub const PLANT_LIVES_MAX: u64 = 3_000;
+
+#[expect(clippy::print_stdout, reason = "this is what the binary is for")]
+fn plant_all(first: u64) -> ExitCode {
+    let mut missed = 0;
+    for plant in PLANTS {
+        let night = run(first, PLANT_LIVES_MAX, Some(*plant), 1, &|_| {});
+        match night.broken.first() {
+            Some((seed, breach)) => println!("{:>5} lives  {}\n             {breach} (seed {seed})", night.lives, plant.name),
+            None => {
+                missed += 1;
+                println!("    -        {}: NOT CAUGHT in {} lives", plant.name, night.lives);
+            }
+        }
+    }
+    println!("{} planted, {missed} not caught", PLANTS.len());
+    if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

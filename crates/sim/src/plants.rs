@@ -1,0 +1,54 @@
+//! Wrong ideas, one by one, each a mistake that somebody made in real code of this field. They are planted by
+//! replacing a part (a rule, a store, a provider, a table), never by a switch in the code that ships. Each must
+//! be caught; one that is not means that a promise is missing from the judge.
+
+mod ports;
+mod rules;
+
+use crate::fleet::Parts;
+use std::fmt;
+
+/// A wrong idea, and how to plant it.
+#[derive(Clone, Copy)]
+pub struct Plant {
+    pub name: &'static str,
+    pub sow: fn(&mut Parts),
+}
+
+impl fmt::Debug for Plant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+macro_rules! plants {
+    ($($name:literal => $sow:expr),* $(,)?) => { &[$(Plant { name: $name, sow: $sow }),*] };
+}
+
+pub const PLANTS: &[Plant] = plants! {
+    "effects before commit" => |p| p.wrap_store = ports::effects_before_commit,
+    "last write wins" => |p| p.wrap_store = ports::last_write_wins,
+    "a lost race still performs its effects" => |p| p.wrap_store = ports::a_lost_race_still_performs,
+    "waiters are not woken" => |p| p.wrap_store = ports::nobody_is_woken,
+    "a lost reply means that it never arrived" => |p| p.wrap_provider = ports::silence_means_no,
+    "an error code is a token" => |p| p.wrap_provider = ports::a_code_is_a_token,
+    "a closed account is merely busy" => |p| p.wrap_provider = ports::an_account_is_busy,
+    "a part missing from a batch means unsolvable" => |p| p.wrap_provider = ports::a_missing_part_is_a_fault,
+    "the spill is not replayed" => |p| p.wrap_spill = ports::nothing_is_replayed,
+    "200 before it is durable" => |p| p.acks_early = true,
+    "a key without a field" => |p| p.settings.kinds = ports::a_key_without_a_field,
+    "a crashed submit is simply resubmitted" => |p| p.settings.rules.transition = rules::a_crash_is_resubmitted,
+    "callbacks without fallback" => |p| p.settings.rules.transition = rules::no_fallback,
+    "a callback in doubt is dropped" => |p| p.settings.rules.transition = rules::doubtful_callbacks_dropped,
+    "a late answer is dropped" => |p| p.settings.rules.transition = rules::late_answers_dropped,
+    "what is paid for is not asked for once the order is solved" => |p| p.settings.rules.transition = rules::nothing_trails,
+    "the retry count starts anew" => |p| p.settings.rules.transition = rules::retries_start_anew,
+    "a permanent fault is retried" => |p| p.settings.rules.transition = rules::permanent_is_retried,
+    "an answer lives from when we see it" => |p| p.settings.rules.transition = rules::expiry_from_arrival,
+    "an answer handed out also goes on the shelf" => |p| p.settings.rules.transition = rules::handed_out_and_shelved,
+    "the alarm is not set" => |p| p.settings.rules.transition = rules::no_alarm,
+    "a doubt is resubmitted without a word in the books" => |p| p.settings.rules.transition = rules::doubles_unlisted,
+    "a failure is remembered for ever" => |p| p.settings.rules.place = rules::failure_for_ever,
+    "an answer is shared for ever" => |p| p.settings.rules.place = rules::shared_for_ever,
+    "placing again pays again" => |p| p.settings.rules.place = rules::placing_pays,
+};

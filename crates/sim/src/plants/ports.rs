@@ -1,0 +1,216 @@
+//! Wrong ideas about the world: stores that are too easy on whoever lost, adapters that say more than they know,
+//! a spill that nobody empties, and a table with a field left out.
+
+use crate::executor::{Executor, Group};
+use async_trait::async_trait;
+use quittance_lifecycle::{
+    Delivery, Fault, FaultClass, Field, Goods, Key, Kind, Money, Order, Phase, PollOutcome, SubmitOutcome, Tally,
+    Target, Timestamp,
+};
+use quittance_ports::{
+    Arrival, Commit, Day, Due, Line, Provider, Spill, SpillError, Store, StoreError, Submission, Version,
+    Versioned, Watch, Watchers, Which,
+};
+use std::sync::Arc;
+
+#[derive(Clone, Copy, PartialEq)]
+enum Idea {
+    EffectsFirst,
+    LastWriteWins,
+    LoserPerforms,
+    NobodyIsWoken,
+}
+
+struct WrongStore {
+    store: Arc<dyn Store>,
+    executor: Executor,
+    group: Group,
+    idea: Idea,
+}
+
+fn wrong(store: Arc<dyn Store>, executor: &Executor, group: Group, idea: Idea) -> Arc<dyn Store> {
+    Arc::new(WrongStore { store, executor: executor.clone(), group, idea })
+}
+
+pub(super) fn effects_before_commit(store: Arc<dyn Store>, executor: &Executor, group: Group) -> Arc<dyn Store> {
+    wrong(store, executor, group, Idea::EffectsFirst)
+}
+
+pub(super) fn last_write_wins(store: Arc<dyn Store>, executor: &Executor, group: Group) -> Arc<dyn Store> {
+    wrong(store, executor, group, Idea::LastWriteWins)
+}
+
+pub(super) fn a_lost_race_still_performs(store: Arc<dyn Store>, executor: &Executor, group: Group) -> Arc<dyn Store> {
+    wrong(store, executor, group, Idea::LoserPerforms)
+}
+
+pub(super) fn nobody_is_woken(store: Arc<dyn Store>, executor: &Executor, group: Group) -> Arc<dyn Store> {
+    wrong(store, executor, group, Idea::NobodyIsWoken)
+}
+
+#[async_trait]
+impl Store for WrongStore {
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Order,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        let is_submit = matches!(next.phase, Phase::Submitting { .. });
+        if self.idea == Idea::EffectsFirst && is_submit {
+            // The write follows in its own time, if the node lives to see it.
+            let (store, executor) = (Arc::clone(&self.store), self.executor.clone());
+            let (next, tally) = (next.clone(), *tally);
+            self.executor.spawn(self.group, async move {
+                executor.sleep(500).await;
+                _ = store.commit(expected, &next, &tally, at).await;
+            });
+            return Ok(Commit::Done(expected));
+        }
+        let mut done = self.store.commit(expected, next, tally, at).await?;
+        while let Commit::Conflict(Some(winner)) = &done {
+            match self.idea {
+                Idea::LastWriteWins => done = self.store.commit(winner.version, next, tally, at).await?,
+                Idea::LoserPerforms if is_submit => return Ok(Commit::Done(winner.version)),
+                _ => break,
+            }
+        }
+        Ok(done)
+    }
+
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        match self.idea {
+            Idea::NobodyIsWoken => Ok(Watchers::default().watch(key)),
+            _ => self.store.watch(key).await,
+        }
+    }
+
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.store.load(key).await
+    }
+
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.store.claim_due(now, until, limit).await
+    }
+
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        self.store.shelf(target, now, limit).await
+    }
+
+    async fn list(&self, which: Which, after: Option<&Key>, limit: usize) -> Result<Vec<Versioned>, StoreError> {
+        self.store.list(which, after, limit).await
+    }
+
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.store.purge(now, limit).await
+    }
+
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        self.store.count(line, tally).await
+    }
+
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.store.books(from, to).await
+    }
+}
+
+struct WrongProvider {
+    provider: Arc<dyn Provider>,
+    submitted: fn(SubmitOutcome) -> SubmitOutcome,
+    polled: fn(&[String], Vec<(String, PollOutcome)>) -> Vec<(String, PollOutcome)>,
+}
+
+fn mishearing(provider: Arc<dyn Provider>) -> WrongProvider {
+    WrongProvider { provider, submitted: |outcome| outcome, polled: |_, replies| replies }
+}
+
+pub(super) fn silence_means_no(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
+    let submitted = |outcome| match outcome {
+        SubmitOutcome::Unknown => SubmitOutcome::Refused(Fault::new(FaultClass::Unreachable, "timeout")),
+        outcome => outcome,
+    };
+    Arc::new(WrongProvider { submitted, ..mishearing(provider) })
+}
+
+pub(super) fn a_code_is_a_token(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
+    let polled = |_: &[String], replies: Vec<(String, PollOutcome)>| {
+        let taken_literally = |outcome| match outcome {
+            PollOutcome::Faulted(fault) => PollOutcome::Answered(Delivery {
+                goods: Goods::text(fault.code),
+                solved_at: None,
+                cost: Money(0),
+            }),
+            outcome => outcome,
+        };
+        replies.into_iter().map(|(task, outcome)| (task, taken_literally(outcome))).collect()
+    };
+    Arc::new(WrongProvider { polled, ..mishearing(provider) })
+}
+
+pub(super) fn an_account_is_busy(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
+    let submitted = |outcome| match outcome {
+        SubmitOutcome::Refused(fault) if matches!(fault.class, FaultClass::Account | FaultClass::Broke) => {
+            SubmitOutcome::Refused(Fault::new(FaultClass::Busy, fault.code))
+        }
+        outcome => outcome,
+    };
+    Arc::new(WrongProvider { submitted, ..mishearing(provider) })
+}
+
+pub(super) fn a_missing_part_is_a_fault(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
+    let polled = |asked: &[String], mut replies: Vec<(String, PollOutcome)>| {
+        for task in asked {
+            if !replies.iter().any(|(named, _)| named == task) {
+                let fault = Fault::new(FaultClass::Unsolvable, "");
+                replies.push((task.clone(), PollOutcome::Faulted(fault)));
+            }
+        }
+        replies
+    };
+    Arc::new(WrongProvider { polled, ..mishearing(provider) })
+}
+
+#[async_trait]
+impl Provider for WrongProvider {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        (self.submitted)(self.provider.submit(submission).await)
+    }
+
+    async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        (self.polled)(tasks, self.provider.poll(tasks).await)
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        self.provider.poll_batch_max()
+    }
+}
+
+struct ForgetfulSpill(Arc<dyn Spill>);
+
+pub(super) fn nothing_is_replayed(spill: Arc<dyn Spill>) -> Arc<dyn Spill> {
+    Arc::new(ForgetfulSpill(spill))
+}
+
+impl Spill for ForgetfulSpill {
+    fn keep(&self, arrival: &Arrival) -> Result<(), SpillError> {
+        self.0.keep(arrival)
+    }
+
+    fn waiting(&self) -> Result<Vec<Arrival>, SpillError> {
+        Ok(Vec::new())
+    }
+
+    fn forget(&self, count: usize) -> Result<(), SpillError> {
+        self.0.forget(count)
+    }
+}
+
+/// The page address and the action do not identify anything.
+pub(super) fn a_key_without_a_field(name: &str) -> Option<Kind> {
+    let mut kind = quittance_catalog::kind(name)?;
+    let dull = |field: &Field| Field { identifies: field.identifies && field.name != "action", ..*field };
+    // Leaked once per look-up, in a build that exists to be wrong.
+    kind.fields = Vec::leak(kind.fields.iter().map(dull).collect());
+    Some(kind)
+}

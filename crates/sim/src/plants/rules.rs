@@ -1,0 +1,191 @@
+//! Wrong ideas about what an event means: each asks the real rule and then spoils what it said.
+
+use quittance_lifecycle::{
+    Decision, Event, Fault, FaultClass, Key, Order, Phase, Placement, Policy, Progress, SubmitOutcome, Terms,
+    Timestamp, WhyIgnored, place, transition,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+const DROPPED: Decision = Decision::Ignore(WhyIgnored::OldNews);
+
+/// The real decision, with the next order spoiled.
+fn spoil(decision: Decision, how: impl FnOnce(&mut Order)) -> Decision {
+    match decision {
+        Decision::Advance(mut advance) => {
+            how(&mut advance.next);
+            Decision::Advance(advance)
+        }
+        other => other,
+    }
+}
+
+pub(super) fn a_crash_is_resubmitted(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    let is_silent = matches!((&order.phase, &event), (Phase::Submitting { .. }, Event::Woken { .. }));
+    spoil(transition(order, event, now, policy), |next| {
+        if is_silent && let Phase::Unsure { attempt, .. } = next.phase {
+            next.phase = Phase::Queued { until: now, held: false };
+            if let Some(attempt) = next.attempts.iter_mut().find(|known| known.number == attempt) {
+                attempt.progress = Progress::Faulted;
+            }
+        }
+    })
+}
+
+pub(super) fn no_fallback(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    spoil(transition(order, event, now, policy), |next| {
+        if let Phase::Solving { poll_at, .. } = &mut next.phase {
+            *poll_at = Timestamp::MAX;
+        }
+        for attempt in &mut next.attempts {
+            if let Progress::Trailing { .. } = attempt.progress {
+                attempt.progress = Progress::GivenUp { counted: false };
+            }
+        }
+    })
+}
+
+pub(super) fn doubtful_callbacks_dropped(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    match &event {
+        Event::CalledBack { attempt, .. }
+            if order.attempt(*attempt).is_some_and(|attempt| attempt.progress == Progress::Sent)
+                && !matches!(order.phase, Phase::Submitting { .. }) =>
+        {
+            DROPPED
+        }
+        _ => transition(order, event, now, policy),
+    }
+}
+
+pub(super) fn late_answers_dropped(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    match &event {
+        Event::CalledBack { attempt, .. } | Event::Polled { attempt, .. }
+            if order.current().is_some_and(|current| current != *attempt) || !order.phase.is_open() =>
+        {
+            DROPPED
+        }
+        _ => transition(order, event, now, policy),
+    }
+}
+
+pub(super) fn nothing_trails(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    spoil(transition(order, event, now, policy), |next| {
+        for attempt in &mut next.attempts {
+            if let Progress::Trailing { .. } = attempt.progress {
+                attempt.progress = Progress::GivenUp { counted: true };
+            }
+        }
+    })
+}
+
+pub(super) fn retries_start_anew(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    spoil(transition(order, event, now, policy), |next| {
+        if let Phase::Submitting { .. } = next.phase {
+            next.retries = Default::default();
+        }
+    })
+}
+
+pub(super) fn permanent_is_retried(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    let event = match event {
+        Event::Submitted { attempt, outcome: SubmitOutcome::Refused(fault) } if fault.class == FaultClass::Caller => {
+            let outcome = SubmitOutcome::Refused(Fault::new(FaultClass::Busy, fault.code));
+            Event::Submitted { attempt, outcome }
+        }
+        event => event,
+    };
+    transition(order, event, now, policy)
+}
+
+pub(super) fn expiry_from_arrival(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    // As if the provider had solved it this moment.
+    let event = match event {
+        Event::CalledBack { attempt, task, word: quittance_lifecycle::Word::Answered(mut delivery) } => {
+            delivery.solved_at = Some(now);
+            Event::CalledBack { attempt, task, word: quittance_lifecycle::Word::Answered(delivery) }
+        }
+        Event::Polled { attempt, asked, outcome: quittance_lifecycle::PollOutcome::Answered(mut delivery) } => {
+            delivery.solved_at = Some(now);
+            Event::Polled { attempt, asked, outcome: quittance_lifecycle::PollOutcome::Answered(delivery) }
+        }
+        event => event,
+    };
+    transition(order, event, now, policy)
+}
+
+pub(super) fn handed_out_and_shelved(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    spoil(transition(order, event, now, policy), |next| {
+        if let Phase::Solved { answer, .. } = next.phase.clone()
+            && let Some(attempt) = next.attempts.iter_mut().find(|known| known.number == answer.attempt)
+            && order.phase.is_open()
+            && next.terms.single_use
+        {
+            attempt.progress = Progress::Spare { answer, since: now };
+        }
+    })
+}
+
+pub(super) fn no_alarm(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    spoil(transition(order, event, now, policy), |next| {
+        if let Phase::Submitting { until, .. } = &mut next.phase {
+            *until = now + Duration::from_secs(365 * 24 * 3600);
+            next.deadline = *until;
+        }
+    })
+}
+
+pub(super) fn doubles_unlisted(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    match transition(order, event, now, policy) {
+        Decision::Advance(mut advance) => {
+            advance.next.possible_doubles = 0;
+            advance.tally.possible_doubles = 0;
+            Decision::Advance(advance)
+        }
+        other => other,
+    }
+}
+
+pub(super) fn failure_for_ever(
+    found: Option<&Order>,
+    key: Key,
+    terms: &Arc<Terms>,
+    now: Timestamp,
+    policy: &Policy,
+) -> Placement {
+    let policy = Policy { refusal_hold: Duration::from_secs(1 << 40), ..*policy };
+    place(found, key, terms, now, &policy)
+}
+
+pub(super) fn shared_for_ever(
+    found: Option<&Order>,
+    key: Key,
+    terms: &Arc<Terms>,
+    now: Timestamp,
+    policy: &Policy,
+) -> Placement {
+    match found.map(|order| &order.phase) {
+        Some(Phase::Solved { .. }) => {
+            Placement::Stands { origin: quittance_lifecycle::Origin::Cached, tally: Default::default() }
+        }
+        _ => place(found, key, terms, now, policy),
+    }
+}
+
+/// A repeat of what is in flight starts a life of its own.
+pub(super) fn placing_pays(
+    found: Option<&Order>,
+    key: Key,
+    terms: &Arc<Terms>,
+    now: Timestamp,
+    policy: &Policy,
+) -> Placement {
+    match found {
+        Some(order) if order.phase.is_open() => {
+            let mut ended = order.clone();
+            ended.attempts.iter_mut().for_each(|attempt| attempt.progress = Progress::Faulted);
+            ended.phase = Phase::Spoiled { at: now };
+            place(Some(&ended), key, terms, now, policy)
+        }
+        _ => place(found, key, terms, now, policy),
+    }
+}

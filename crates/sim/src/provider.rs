@@ -1,0 +1,344 @@
+//! The provider and the wire to it. What it has taken it remembers, whatever becomes of the reply; and it writes
+//! every payment into the truth.
+
+use crate::dice::Dice;
+use crate::executor::{Executor, Group, Slot, WORLD, locked};
+use crate::fleet::Fleet;
+use crate::truth::{Fate, Refused, Task, Truth};
+use crate::weather::{Troubles, Weather};
+use async_trait::async_trait;
+use futures_util::future::{Either, select};
+use quittance_lifecycle::{
+    Delivery, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Terms, Value, Word,
+};
+use quittance_ports::{Provider, Submission};
+use std::pin::pin;
+use std::sync::{Arc, Mutex};
+
+/// What one answer costs, in millionths.
+pub const PRICE: u64 = 2_990;
+/// How long our side of the wire waits for a reply.
+const WIRE_WAIT: u64 = 20_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Account {
+    Open,
+    Broke,
+    Closed,
+}
+
+/// The provider itself: one for all nodes.
+pub struct Service {
+    pub executor: Executor,
+    pub weather: Arc<Weather>,
+    pub truth: Arc<Mutex<Truth>>,
+    pub account: Mutex<Account>,
+    pub fleet: Mutex<Option<Arc<Fleet>>>,
+    pub dice: Mutex<Dice>,
+}
+
+/// One node's line to the provider.
+pub struct Line {
+    pub service: Arc<Service>,
+    pub node: Group,
+}
+
+fn text(terms: &Terms, name: &str) -> String {
+    match terms.params.get(name) {
+        Some(Value::Text(text)) => text.clone(),
+        Some(Value::Bytes(bytes)) => String::from_utf8_lossy(bytes).trim_end_matches('.').to_owned(),
+        None => String::new(),
+    }
+}
+
+/// What the provider is asked to solve, in the words of the wish that it came from.
+fn identity(terms: &Terms) -> String {
+    let site = ["googlekey", "sitekey", "body"].iter().map(|name| text(terms, name)).collect::<String>();
+    let (page, action) = (text(terms, "pageurl"), text(terms, "action"));
+    format!("{}|{}|{site}|{page}|{action}", terms.tenant, terms.kind)
+}
+
+fn delivery(token: String, at: Option<u64>) -> Delivery {
+    Delivery {
+        goods: Goods::text(token),
+        solved_at: at.map(quittance_lifecycle::Timestamp::from_millis),
+        cost: Money(PRICE),
+    }
+}
+
+impl Service {
+    fn strikes(&self, trouble: fn(&Troubles) -> u64) -> bool {
+        self.weather.strikes(&mut locked(&self.dice), trouble)
+    }
+
+    fn between(&self, least: u64, most: u64) -> u64 {
+        locked(&self.dice).in_range(least..most)
+    }
+
+    /// A submit has arrived.
+    fn take(self: &Arc<Self>, order: &Arriving) -> (SubmitOutcome, Option<u64>) {
+        let now = self.executor.now();
+        locked(&self.truth).arrivals.push((order.sent_at, order.who.clone(), order.node));
+        let class = match *locked(&self.account) {
+            Account::Broke => Some((FaultClass::Broke, "ERROR_ZERO_BALANCE")),
+            Account::Closed => Some((FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST")),
+            Account::Open if order.identity.contains("bad-site") => {
+                Some((FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY"))
+            }
+            Account::Open if self.strikes(|t| t.submit_busy) => Some((FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE")),
+            Account::Open if self.strikes(|t| t.submit_odd) => Some((FaultClass::UnknownCode, "ERROR_BLUE_MOON")),
+            Account::Open => None,
+        };
+        if let Some((class, code)) = class {
+            let refused =
+                Refused { who: order.who.clone(), node: order.node, sent_at: order.sent_at, class, reached: None };
+            locked(&self.truth).refused.push(refused);
+            return (SubmitOutcome::Refused(Fault::new(class, code)), None);
+        }
+        let solves_at = now + self.solve_time(order);
+        let unsolvable = order.identity.contains("hopeless") || self.strikes(|t| t.unsolvable);
+        let vanishes = self.strikes(|t| t.result_vanishes);
+        let mut truth = locked(&self.truth);
+        let id = 1000 + truth.tasks.len() as u64;
+        let task = Task {
+            id,
+            who: order.who.clone(),
+            identity: order.identity.clone(),
+            key: order.key,
+            attempt: order.attempt,
+            node: order.node,
+            sent_at: order.sent_at,
+            accepted_at: now,
+            solves_at,
+            fate: if unsolvable { Fate::Unsolvable } else { Fate::Answer },
+            vanishes_at: if vanishes { solves_at + 1 } else { u64::MAX },
+            reply_reached: None,
+            answer_told: None,
+            fault_told: None,
+            callback_acked: None,
+            callback_heard: None,
+        };
+        self.executor.note(|| format!("provider takes task {id} for {} attempt {}", order.who, order.attempt));
+        let (fate, token) = (task.fate, task.token());
+        truth.tasks.push(task);
+        drop(truth);
+        if fate == Fate::Answer && solves_at == now {
+            return (SubmitOutcome::Answered(delivery(token, None)), Some(id));
+        }
+        if let Some(address) = order.callback.clone() {
+            let service = Arc::clone(self);
+            self.executor.spawn(WORLD, async move { service.call_back(id, &address).await });
+        }
+        (SubmitOutcome::Accepted { task: id.to_string() }, Some(id))
+    }
+
+    fn solve_time(&self, order: &Arriving) -> u64 {
+        if self.strikes(|t| t.submit_answers_at_once) {
+            return 0;
+        }
+        if self.strikes(|t| t.solved_at_once) {
+            return 1;
+        }
+        let most = if order.identity.contains("|image|") { 8_000 } else { 60_000 };
+        // Two throws: most answers come in the middle, a few are very slow.
+        let usual = self.between(1_000, most / 2) + self.between(0, most / 2);
+        if self.between(0, 100) < 3 { usual * 3 } else { usual }
+    }
+
+    /// What a poll for this task says now.
+    fn state(&self, id: u64) -> PollOutcome {
+        let now = self.executor.now();
+        if *locked(&self.account) == Account::Closed {
+            return PollOutcome::Faulted(Fault::new(FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST"));
+        }
+        let truth = locked(&self.truth);
+        let Some(task) = truth.tasks.iter().find(|task| task.id == id) else {
+            return PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"));
+        };
+        match task.fate {
+            _ if now >= task.vanishes_at => {
+                PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"))
+            }
+            _ if now < task.solves_at => PollOutcome::Pending,
+            Fate::Answer => PollOutcome::Answered(delivery(task.token(), None)),
+            Fate::Unsolvable => {
+                PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"))
+            }
+        }
+    }
+
+    async fn call_back(self: Arc<Self>, id: u64, address: &str) {
+        let (solves_at, fate, token) = {
+            let truth = locked(&self.truth);
+            let Some(task) = truth.tasks.iter().find(|task| task.id == id) else { return };
+            (task.solves_at, task.fate, task.token())
+        };
+        self.executor.sleep_until(solves_at).await;
+        let delayed = self.strikes(|t| t.callback_delayed);
+        self.executor.sleep(if delayed { self.between(0, 200_000) } else { self.between(1, 300) }).await;
+        let copies = 1 + u64::from(self.strikes(|t| t.callback_doubled));
+        let word = match fate {
+            Fate::Answer => Word::Answered(delivery(token, None)),
+            Fate::Unsolvable => Word::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")),
+        };
+        for _ in 0..copies {
+            if self.strikes(|t| t.callback_lost) {
+                continue;
+            }
+            // Tried a few times, like a provider that is better than most.
+            for _ in 0..3 {
+                if self.deliver(id, address, &word).await {
+                    break;
+                }
+                self.executor.sleep(5_000).await;
+            }
+        }
+    }
+
+    async fn deliver(&self, id: u64, address: &str, word: &Word) -> bool {
+        let Some(fleet) = locked(&self.fleet).clone() else { return false };
+        let segment = address.rsplit('/').next().unwrap_or_default();
+        let Some(ack) = fleet.call_back(segment, Some(id.to_string()), word.clone()) else { return false };
+        let heard = self.executor.now();
+        if let Some(task) = locked(&self.truth).tasks.iter_mut().find(|task| task.id == id) {
+            task.callback_heard.get_or_insert(heard);
+        }
+        let late = self.executor.sleep(WIRE_WAIT);
+        let Either::Left((true, _)) = select(pin!(ack.filled()), late).await else { return false };
+        let now = self.executor.now();
+        self.executor.note(|| format!("callback for task {id} acknowledged"));
+        let mut truth = locked(&self.truth);
+        if let Some(task) = truth.tasks.iter_mut().find(|task| task.id == id) {
+            task.callback_acked.get_or_insert(now);
+            match word {
+                Word::Answered(_) => task.answer_told.get_or_insert(now),
+                Word::Faulted(_) => task.fault_told.get_or_insert(now),
+            };
+        }
+        true
+    }
+}
+
+/// A submit on its way to the provider.
+struct Arriving {
+    who: String,
+    identity: String,
+    key: quittance_lifecycle::Key,
+    attempt: u32,
+    node: Group,
+    sent_at: u64,
+    callback: Option<String>,
+}
+
+#[async_trait]
+impl Provider for Line {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        let service = &self.service;
+        let executor = service.executor.clone();
+        executor.sleep(service.between(1, 50)).await;
+        if service.strikes(|t| t.submit_unreachable) || service.weather.is_provider_down(executor.now()) {
+            return SubmitOutcome::Refused(Fault::new(FaultClass::Unreachable, "connection refused"));
+        }
+        let order = Arriving {
+            who: text(submission.terms, "soft_id"),
+            identity: identity(submission.terms),
+            key: submission.key,
+            attempt: submission.attempt,
+            node: self.node,
+            sent_at: executor.now(),
+            callback: submission.callback.map(str::to_owned),
+        };
+        let slot: Slot<(SubmitOutcome, Option<u64>)> = Slot::default();
+        let (reply, service) = (slot.clone(), Arc::clone(service));
+        let slow = if service.strikes(|t| t.submit_slow) { service.between(1_000, 25_000) } else { 0 };
+        let there = service.between(1, 100) + slow;
+        let back = service.between(1, 100) + if service.strikes(|t| t.submit_slow) { 5_000 } else { 0 };
+        executor.spawn(WORLD, {
+            let executor = executor.clone();
+            async move {
+                executor.sleep(there).await;
+                if service.strikes(|t| t.submit_lost) {
+                    return;
+                }
+                let outcome = service.take(&order);
+                executor.sleep(back).await;
+                if !service.strikes(|t| t.submit_reply_lost) {
+                    reply.fill(outcome);
+                }
+            }
+        });
+        match select(pin!(slot.filled()), executor.sleep(WIRE_WAIT)).await {
+            Either::Left(((outcome, id), _)) => {
+                self.reached(&outcome, id, &text(submission.terms, "soft_id"));
+                outcome
+            }
+            Either::Right(_) => SubmitOutcome::Unknown,
+        }
+    }
+
+    async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        let (service, executor) = (&self.service, &self.service.executor);
+        let slow = if service.strikes(|t| t.poll_slow) { service.between(0, 40_000) } else { 0 };
+        executor.sleep(service.between(1, 100)).await;
+        let mut replies = Vec::new();
+        for task in tasks {
+            let id = task.parse().unwrap_or(0);
+            let outcome = if service.strikes(|t| t.poll_lost) || service.weather.is_provider_down(executor.now()) {
+                PollOutcome::NoWord
+            } else if service.strikes(|t| t.poll_busy) {
+                PollOutcome::Faulted(Fault::new(FaultClass::Busy, "ERROR_TOO_MUCH_REQUESTS"))
+            } else if service.strikes(|t| t.poll_odd) {
+                PollOutcome::Faulted(Fault::new(FaultClass::UnknownCode, "<html>502 Bad Gateway</html>"))
+            } else {
+                service.state(id)
+            };
+            if !service.strikes(|t| t.poll_part_missing) {
+                replies.push((task.clone(), outcome));
+            }
+        }
+        executor.sleep(service.between(1, 100) + slow).await;
+        let now = executor.now();
+        let mut truth = locked(&service.truth);
+        for (task, outcome) in &replies {
+            let Some(task) = truth.tasks.iter_mut().find(|known| known.id.to_string() == *task) else { continue };
+            match outcome {
+                PollOutcome::Answered(_) => _ = task.answer_told.get_or_insert(now),
+                PollOutcome::Faulted(fault)
+                    if matches!(fault.class, FaultClass::Unsolvable | FaultClass::Caller) =>
+                {
+                    task.fault_told.get_or_insert(now);
+                }
+                _ => {}
+            }
+        }
+        replies
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        8
+    }
+}
+
+impl Line {
+    /// Writes down that a reply to a submit came through.
+    fn reached(&self, outcome: &SubmitOutcome, id: Option<u64>, who: &str) {
+        let now = self.service.executor.now();
+        let mut truth = locked(&self.service.truth);
+        if let Some(id) = id
+            && let Some(task) = truth.tasks.iter_mut().find(|task| task.id == id)
+        {
+            task.reply_reached = Some(now);
+            if let SubmitOutcome::Answered(_) = outcome {
+                task.answer_told.get_or_insert(now);
+            }
+        } else if let SubmitOutcome::Refused(fault) = outcome {
+            let node = self.node;
+            let same = |refused: &&mut Refused| {
+                refused.who == who && refused.node == node && refused.class == fault.class && refused.reached.is_none()
+            };
+            if let Some(refused) = truth.refused.iter_mut().find(same) {
+                refused.reached = Some(now);
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A store that is ruder than the world: it loses requests, it loses replies after the write, it carries out
+//! the writes of the dead, it ignores its own claims, and it goes away.
+
+use crate::dice::Dice;
+use crate::executor::{Executor, Slot, WORLD, locked};
+use crate::weather::Weather;
+use async_trait::async_trait;
+use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_ports::{Commit, Day, Due, Line, MemoryStore, Store, StoreError, Version, Versioned, Watch, Which};
+use std::sync::{Arc, Mutex};
+
+pub struct RudeStore {
+    pub inner: MemoryStore,
+    pub executor: Executor,
+    pub weather: Arc<Weather>,
+    pub dice: Mutex<Dice>,
+}
+
+fn away(doing: &'static str) -> StoreError {
+    StoreError::Unavailable { doing, source: "the simulated store is away".into() }
+}
+
+impl RudeStore {
+    fn roll(&self, trouble: fn(&crate::weather::Troubles) -> u64) -> bool {
+        self.weather.strikes(&mut locked(&self.dice), trouble)
+    }
+
+    fn delay(&self) -> u64 {
+        let slow = self.roll(|t| t.store_slow);
+        locked(&self.dice).in_range(if slow { 100..3000 } else { 0..4 })
+    }
+
+    /// The way to the store; it may end before it.
+    async fn go(&self, doing: &'static str) -> Result<(), StoreError> {
+        self.executor.sleep(self.delay()).await;
+        if self.roll(|t| t.store_request_lost) || self.weather.is_store_down(self.executor.now()) {
+            return Err(away(doing));
+        }
+        Ok(())
+    }
+
+    /// The way back.
+    async fn come_back<T>(&self, doing: &'static str, reply: Result<T, StoreError>) -> Result<T, StoreError> {
+        self.executor.sleep(self.delay()).await;
+        if self.roll(|t| t.store_reply_lost) { Err(away(doing)) } else { reply }
+    }
+}
+
+#[async_trait]
+impl Store for RudeStore {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.go("loading").await?;
+        self.inner.load(key).await
+    }
+
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Order,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        self.go("committing").await?;
+        // From here on the write is on its way: it happens even if whoever sent it is killed.
+        let slot = Slot::default();
+        let (inner, executor, delay) = (self.inner.clone(), self.executor.clone(), self.delay());
+        let (next, tally, reply) = (next.clone(), *tally, slot.clone());
+        self.executor.spawn(WORLD, async move {
+            executor.sleep(delay).await;
+            let done = inner.commit(expected, &next, &tally, at).await;
+            if let Ok(Commit::Done(version)) = &done {
+                executor.note(|| format!("{:?} v{} {}", next.key, version.0, describe(&next)));
+            }
+            reply.fill(done);
+        });
+        let reply = slot.filled().await;
+        self.come_back("committing", reply).await
+    }
+
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.go("claiming").await?;
+        let until = if self.roll(|t| t.claims_ignored) { now } else { until };
+        let reply = self.inner.claim_due(now, until, limit).await;
+        self.come_back("claiming", reply).await
+    }
+
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        self.go("looking at a shelf").await?;
+        self.inner.shelf(target, now, limit).await
+    }
+
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        self.go("watching").await?;
+        self.inner.watch(key).await
+    }
+
+    async fn list(&self, which: Which, after: Option<&Key>, limit: usize) -> Result<Vec<Versioned>, StoreError> {
+        self.go("listing").await?;
+        self.inner.list(which, after, limit).await
+    }
+
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.go("purging").await?;
+        self.inner.purge(now, limit).await
+    }
+
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        self.go("counting").await?;
+        let reply = self.inner.count(line, tally).await;
+        self.come_back("counting", reply).await
+    }
+
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.go("reading the books").await?;
+        self.inner.books(from, to).await
+    }
+}
+
+fn describe(order: &Order) -> String {
+    let last = order.story.entries.last().map(|entry| entry.beat.to_string()).unwrap_or_default();
+    format!("{} life {} ({last})", order.phase.name(), order.life)
+}

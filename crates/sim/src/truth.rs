@@ -1,0 +1,134 @@
+//! What really happened, written down by the world itself: what the provider took, solved and was paid for, what
+//! reached us, what callers asked for and were told, and when nodes were killed, frozen or told a wrong time.
+//! The judge reads this and the final records, and nothing of the engine's own opinion of itself.
+
+use crate::executor::Group;
+use quittance_lifecycle::{FaultClass, Key, Reuse};
+use std::time::Duration;
+
+/// What a caller wants, in his own words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wish {
+    pub tenant: String,
+    pub kind: &'static str,
+    pub site: String,
+    pub page: String,
+    pub action: String,
+    pub reuse: Reuse,
+    pub idempotency_key: Option<String>,
+    pub min_life: Option<Duration>,
+}
+
+impl Wish {
+    /// What an answer must have been solved for to be of use here.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        format!("{}|{}|{}|{}|{}", self.tenant, self.kind, self.site, self.page, self.action)
+    }
+}
+
+/// How a task ends at the provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Answer,
+    Unsolvable,
+}
+
+/// One task that the provider took: one payment.
+#[derive(Clone, Debug)]
+pub struct Task {
+    pub id: u64,
+    /// The order that it was taken for, by the name that the placement gave it.
+    pub who: String,
+    /// What it was solved for.
+    pub identity: String,
+    pub key: Key,
+    pub attempt: u32,
+    /// Who submitted it.
+    pub node: Group,
+    /// When the submit left our side: the moment at which it was decided to pay.
+    pub sent_at: u64,
+    pub accepted_at: u64,
+    pub solves_at: u64,
+    pub fate: Fate,
+    /// After this the provider no longer knows it.
+    pub vanishes_at: u64,
+    /// When the reply to the submit reached the node.
+    pub reply_reached: Option<u64>,
+    /// When its answer, or its fault, first reached a node; for a callback, when it was acknowledged.
+    pub answer_told: Option<u64>,
+    pub fault_told: Option<u64>,
+    pub callback_acked: Option<u64>,
+    /// When a callback was first handed to a node, whether or not it lived to acknowledge it.
+    pub callback_heard: Option<u64>,
+}
+
+impl Task {
+    #[must_use]
+    pub fn token(&self) -> String {
+        format!("token-{}", self.id)
+    }
+}
+
+/// One submit that reached the provider and was refused.
+#[derive(Clone, Debug)]
+pub struct Refused {
+    pub who: String,
+    pub node: Group,
+    pub sent_at: u64,
+    pub class: FaultClass,
+    /// When the refusal reached the node, if it did.
+    pub reached: Option<u64>,
+}
+
+/// How a caller's placement ended, as he was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Told {
+    Answer { token: String },
+    Refused { held_back: bool, expired: bool, needs_a_person: bool },
+    Failed { cancelled: bool },
+    Dead,
+    Expired,
+    TakenByAnother,
+    NotYet,
+    Forgotten,
+    NotAccepted,
+}
+
+/// One placement by one caller.
+#[derive(Clone, Debug)]
+pub struct Visit {
+    pub who: String,
+    pub wish: Wish,
+    pub begun_at: u64,
+    /// When the caller was told that the order is accepted.
+    pub accepted: Option<u64>,
+    pub key: Option<Key>,
+    pub told: Option<(u64, Told)>,
+    /// Whether the whole visit fell into the calm.
+    pub in_calm: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    Killed,
+    Frozen,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Truth {
+    pub tasks: Vec<Task>,
+    pub refused: Vec<Refused>,
+    /// When each submit that reached the provider was sent, whatever came of it.
+    pub arrivals: Vec<(u64, String, Group)>,
+    pub visits: Vec<Visit>,
+    pub troubles: Vec<(Group, Trouble, u64)>,
+    /// How often a person replayed the dead letter of this name.
+    pub replayed: Vec<String>,
+    /// By which node, from when to when, a person's word that the account is mended was carried out.
+    pub released: Vec<(Group, u64, u64)>,
+    pub cancelled: Vec<(String, u64)>,
+    pub calm_at: u64,
+    pub forged: u64,
+    pub panics: u64,
+}

@@ -1,0 +1,101 @@
+//! How bad things are. Each life draws its own mixture of troubles from its seed; when the storm is over, nothing
+//! goes wrong any more, and whatever is then unfinished must finish.
+
+use crate::dice::Dice;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+macro_rules! troubles {
+    ($($(#[$doc:meta])* $name:ident: $most:literal),* $(,)?) => {
+        /// How often each trouble strikes, in a thousand times.
+        #[derive(Clone, Debug, Default)]
+        pub struct Troubles { $($(#[$doc])* pub $name: u64),* }
+
+        impl Troubles {
+            /// Each trouble is absent from half of the lives, so that no trouble hides another.
+            #[must_use]
+            pub fn draw(dice: &mut Dice) -> Self {
+                Self { $($name: if dice.chance(500) { dice.in_range(0..$most + 1) } else { 0 }),* }
+            }
+        }
+    };
+}
+
+troubles! {
+    store_request_lost: 60,
+    /// The write happened, and nobody is told.
+    store_reply_lost: 60,
+    store_slow: 60,
+    claims_ignored: 500,
+    /// Nothing was sent.
+    submit_unreachable: 200,
+    /// Sent, lost on the way.
+    submit_lost: 150,
+    /// Taken, and nobody is told.
+    submit_reply_lost: 250,
+    submit_slow: 200,
+    submit_busy: 250,
+    submit_odd: 100,
+    submit_answers_at_once: 100,
+    poll_lost: 200,
+    poll_busy: 200,
+    poll_odd: 100,
+    poll_part_missing: 200,
+    poll_slow: 100,
+    unsolvable: 200,
+    result_vanishes: 20,
+    callback_lost: 500,
+    callback_doubled: 200,
+    callback_delayed: 300,
+    /// Solved before the reply to the submit is on its way.
+    solved_at_once: 200,
+}
+
+/// The weather over one life, seen by everybody in it.
+#[derive(Debug, Default)]
+pub struct Weather {
+    pub troubles: Troubles,
+    calm: AtomicBool,
+    store_down_until: AtomicU64,
+    provider_down_until: AtomicU64,
+}
+
+impl Weather {
+    #[must_use]
+    pub fn new(troubles: Troubles) -> Self {
+        Self { troubles, ..Self::default() }
+    }
+
+    pub fn calm_down(&self) {
+        self.calm.store(true, Ordering::Relaxed);
+        self.store_down_until.store(0, Ordering::Relaxed);
+        self.provider_down_until.store(0, Ordering::Relaxed);
+    }
+
+    #[must_use]
+    pub fn is_calm(&self) -> bool {
+        self.calm.load(Ordering::Relaxed)
+    }
+
+    /// Whether a trouble strikes now.
+    pub fn strikes(&self, dice: &mut Dice, trouble: fn(&Troubles) -> u64) -> bool {
+        !self.is_calm() && dice.chance(trouble(&self.troubles))
+    }
+
+    pub fn take_store_down(&self, until: u64) {
+        self.store_down_until.store(until, Ordering::Relaxed);
+    }
+
+    #[must_use]
+    pub fn is_store_down(&self, now: u64) -> bool {
+        now < self.store_down_until.load(Ordering::Relaxed)
+    }
+
+    pub fn take_provider_down(&self, until: u64) {
+        self.provider_down_until.store(until, Ordering::Relaxed);
+    }
+
+    #[must_use]
+    pub fn is_provider_down(&self, now: u64) -> bool {
+        now < self.provider_down_until.load(Ordering::Relaxed)
+    }
+}
