@@ -44,10 +44,11 @@ pub(crate) fn is_test_file(path: &str) -> bool {
 pub(crate) fn named_after<'a>(code: &'a str, keyword: &str) -> Vec<(usize, &'a str)> {
     let mut found = Vec::new();
     for (number, line) in numbered(code) {
-        let words: Vec<&str> = line.split(|c: char| !is_word(c)).collect();
+        let words: Vec<&str> = line.split_whitespace().collect();
         for pair in words.windows(2) {
-            if pair[0] == keyword && !pair[1].is_empty() {
-                found.push((number, pair[1]));
+            let name = pair[1].split(|c| !is_word(c)).next().unwrap_or_default();
+            if pair[0].rsplit(|c| !is_word(c)).next() == Some(keyword) && !name.is_empty() {
+                found.push((number, name));
             }
         }
     }
@@ -133,9 +134,7 @@ fn raw_quote(rest: &str) -> Option<(usize, String)> {
     let prefix = ["br", "cr", "r"].into_iter().find(|prefix| rest.starts_with(prefix))?;
     let after = &rest[prefix.len()..];
     let hashes = after.len() - after.trim_start_matches('#').len();
-    after[hashes..]
-        .starts_with('"')
-        .then(|| (prefix.len() + hashes + 1, format!("\"{}", "#".repeat(hashes))))
+    after[hashes..].starts_with('"').then(|| (prefix.len() + hashes + 1, format!("\"{}", "#".repeat(hashes))))
 }
 
 fn until_unescaped(inside: &str, close: char) -> usize {

@@ -39,8 +39,12 @@ impl Tree {
     pub(crate) fn load() -> Result<Self, String> {
         let root = root();
         let metadata = metadata()?;
-        let listed =
-            run(Command::new("git").current_dir(&root).args(["ls-files", "-z", "-co", "--exclude-standard"]))?;
+        let listed = run(Command::new("git").current_dir(&root).args([
+            "ls-files",
+            "-z",
+            "-co",
+            "--exclude-standard",
+        ]))?;
         let mut paths: Vec<&str> = listed.split('\0').filter(|path| !path.is_empty()).collect();
         paths.sort_unstable();
         paths.dedup();

@@ -406,7 +406,8 @@ impl Engine {
                 Err(StoreError::Unavailable { .. }) => break,
             }
         }
-        if applied < waiting.len() || self.world.spill.forget(applied).is_err() {
+        let is_forgotten = self.world.spill.forget(applied).is_ok();
+        if applied < waiting.len() || !is_forgotten {
             self.expect_spill();
         }
     }

@@ -115,7 +115,6 @@ pub(crate) fn need_text(found: Option<Text<'_>>, field: &'static str) -> Result<
     need(found, field).map(Cow::into_owned)
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "it fills the optional field of a mirror")]
 pub(crate) const fn moment(moment: Timestamp) -> Option<u64> {
     Some(moment.as_millis())
 }
@@ -124,7 +123,6 @@ pub(crate) fn need_moment(found: Option<u64>, field: &'static str) -> Result<Tim
     need(found, field).map(Timestamp::from_millis)
 }
 
-#[allow(clippy::unnecessary_wraps, reason = "it fills the optional field of a mirror")]
 pub(crate) fn span(span: Duration) -> Option<u64> {
     Some(millis(span))
 }

@@ -184,7 +184,6 @@ impl State {
     fn cut_all(&mut self) -> io::Result<()> {
         let cut = self.disk.cut(0).and_then(|()| self.disk.sync());
         self.suspect |= cut.is_err();
-        self.recount |= cut.is_err();
         cut
     }
 
@@ -192,7 +191,6 @@ impl State {
     fn replace(&mut self, content: &[u8]) -> io::Result<()> {
         let replaced = self.disk.replace(content);
         self.suspect = replaced.is_err();
-        self.recount |= replaced.is_err();
         replaced
     }
 }

@@ -167,8 +167,8 @@ impl Fleet {
         locked(&self.nodes).iter().filter_map(|node| node.up.clone()).collect()
     }
 
-    /// Hands a callback to a node; the slot is filled once it may be acknowledged.
-    pub fn call_back(&self, segment: &str, task: Option<String>, word: Word) -> Option<Slot<bool>> {
+    /// Hands a callback to a node; the slot is filled once it may be acknowledged, by the node that is named.
+    pub fn call_back(&self, segment: &str, task: Option<String>, word: Word) -> Option<(Slot<bool>, Group)> {
         let (engine, group) = self.pick()?;
         let slot = Slot::default();
         let (ack, segment, early) = (slot.clone(), segment.to_owned(), self.parts.acks_early);
@@ -183,7 +183,7 @@ impl Fleet {
                 ack.fill(heard.is_ok());
             }
         });
-        Some(slot)
+        Some((slot, group))
     }
 
     pub fn doom_one(&self, polls: u64) {

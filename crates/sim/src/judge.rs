@@ -4,7 +4,7 @@
 use crate::fleet::SKEW_MAX;
 use crate::provider::PRICE;
 use crate::truth::{Fate, Task, Told, Trouble, Truth, Visit};
-use quittance_lifecycle::{Attempt, FaultClass, Key, Order, Phase, Policy, Progress, Reuse, Tally};
+use quittance_lifecycle::{Attempt, Beat, FaultClass, Key, Order, Phase, Policy, Progress, Reuse, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -81,7 +81,7 @@ pub fn judge(evidence: &Evidence<'_>) -> Vec<Breach> {
     for task in &truth.tasks {
         court.tasks.entry(&task.who).or_default().push(task);
     }
-    court.tasks.values_mut().for_each(|tasks| tasks.sort_by_key(|task| (task.sent_at, task.attempt)));
+    court.tasks.values_mut().for_each(|tasks| tasks.sort_by_key(|task| task.attempt));
     for visit in &truth.visits {
         court.visits.entry(&visit.who).or_default().push(visit);
     }
@@ -114,8 +114,21 @@ impl Court<'_> {
         })
     }
 
-    fn target(&self, task: &Task) -> quittance_lifecycle::Target {
-        self.orders.get(&task.key).map_or(quittance_lifecycle::Target([0; 32]), |order| order.terms.target)
+    /// Whether its answer was put in stock, which serves exclusive orders only, as yet.
+    fn went_to_stock(&self, task: &Task) -> bool {
+        let stocked = Beat::Stocked { attempt: task.attempt };
+        self.orders.get(&task.key).is_some_and(|order| order.story.entries.iter().any(|entry| entry.beat == stocked))
+    }
+
+    /// Whether the order was cancelled, and somebody who shares with nobody may have taken its answer from the shelf.
+    fn went_to_another(&self, task: &Task, before: u64) -> bool {
+        let is_cancelled = self.truth.cancelled.iter().any(|(who, at)| *who == task.who && *at <= before);
+        let could_take = |visit: &Visit| {
+            visit.who.starts_with("exclusive")
+                && visit.wish.identity() == task.identity
+                && (task.accepted_at..before).contains(&visit.begun_at)
+        };
+        is_cancelled && self.truth.visits.iter().any(could_take)
     }
 
     fn every_order_ends(&mut self) {
@@ -182,9 +195,7 @@ impl Court<'_> {
         if earlier.fate == Fate::Unsolvable || earlier.fault_told.is_some_and(|at| at <= later.sent_at) {
             return true;
         }
-        // It went to the stock, which serves exclusive orders only, as yet.
-        let is_spare = |order: &&Order| order.last_attempt == 0 && order.terms.target == self.target(earlier);
-        if self.evidence.orders.iter().any(|order| is_spare(&order) && answer_of(order) == Some(earlier.token())) {
+        if self.went_to_stock(earlier) || self.went_to_another(earlier, later.sent_at) {
             return true;
         }
         let kind = earlier.identity.split('|').nth(1).unwrap_or_default();
@@ -201,7 +212,11 @@ impl Court<'_> {
     /// Whether nobody of ours could know that `earlier` was taken when `later` was bought.
     fn is_excused(&self, earlier: &Task, later: &Task) -> bool {
         let reply_came = earlier.reply_reached.is_some_and(|at| at <= later.sent_at);
-        let word_came = earlier.callback_acked.is_some_and(|at| at <= later.sent_at);
+        let word_came = earlier.callback_acked.is_some_and(|at| {
+            let keeper_was_hurt =
+                earlier.acked_by.is_some_and(|node| self.was_troubled(node, at, later.sent_at));
+            at <= later.sent_at && !keeper_was_hurt
+        });
         let node_was_hurt = self.was_troubled(earlier.node, earlier.accepted_at, later.sent_at);
         let was_waited_out = later.sent_at + SLACK >= earlier.accepted_at + TASK_LIFE;
         (!word_came && (!reply_came || node_was_hurt)) || was_waited_out
@@ -309,7 +324,10 @@ impl Court<'_> {
             let asked_again = |sent: u64| {
                 self.visits
                     .get(refused.who.as_str())
-                    .is_some_and(|visits| visits.iter().any(|visit| visit.begun_at > at && visit.begun_at <= sent))
+                    .is_some_and(|visits| visits.iter().any(|visit| {
+                        // It may have stood before a frozen node since long before.
+                        visit.begun_at <= sent && visit.accepted.is_none_or(|accepted| accepted > at)
+                    }))
             };
             let again = self.truth.arrivals.iter().find(|(sent, who, _)| {
                 *who == refused.who && *sent > at + SLACK && *sent < until && !asked_again(*sent)
@@ -418,14 +436,6 @@ impl Court<'_> {
                 self.find("every doubt in plain sight", detail);
             }
         }
-    }
-}
-
-/// The token that an order holds, or has given to somebody.
-fn answer_of(order: &Order) -> Option<String> {
-    match &order.phase {
-        Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => Some(answer.goods.text.clone()),
-        _ => None,
     }
 }
 

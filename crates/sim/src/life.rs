@@ -229,7 +229,7 @@ fn wishes(dice: &mut Dice, count: usize) -> Vec<Wish> {
                 _ => format!("site-{}", n / 3),
             };
             let page = if kind == "image" { String::new() } else { format!("https://example.com/{}", n % 2) };
-            let action = if kind == "recaptcha_v3" { ["login", "buy"][n % 2].to_owned() } else { String::new() };
+            let action = if kind == "recaptcha_v3" { ["login", "buy"][dice.index(2)].to_owned() } else { String::new() };
             Wish {
                 tenant: ["ada", "bob"][usize::from(dice.chance(200))].into(),
                 kind,

@@ -116,6 +116,7 @@ impl Service {
             answer_told: None,
             fault_told: None,
             callback_acked: None,
+            acked_by: None,
             callback_heard: None,
         };
         self.executor.note(|| format!("provider takes task {id} for {} attempt {}", order.who, order.attempt));
@@ -198,7 +199,7 @@ impl Service {
     async fn deliver(&self, id: u64, address: &str, word: &Word) -> bool {
         let Some(fleet) = locked(&self.fleet).clone() else { return false };
         let segment = address.rsplit('/').next().unwrap_or_default();
-        let Some(ack) = fleet.call_back(segment, Some(id.to_string()), word.clone()) else { return false };
+        let Some((ack, node)) = fleet.call_back(segment, Some(id.to_string()), word.clone()) else { return false };
         let heard = self.executor.now();
         if let Some(task) = locked(&self.truth).tasks.iter_mut().find(|task| task.id == id) {
             task.callback_heard.get_or_insert(heard);
@@ -210,6 +211,7 @@ impl Service {
         let mut truth = locked(&self.truth);
         if let Some(task) = truth.tasks.iter_mut().find(|task| task.id == id) {
             task.callback_acked.get_or_insert(now);
+            task.acked_by.get_or_insert(node);
             match word {
                 Word::Answered(_) => task.answer_told.get_or_insert(now),
                 Word::Faulted(_) => task.fault_told.get_or_insert(now),

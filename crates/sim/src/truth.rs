@@ -59,6 +59,8 @@ pub struct Task {
     pub answer_told: Option<u64>,
     pub fault_told: Option<u64>,
     pub callback_acked: Option<u64>,
+    /// By which node.
+    pub acked_by: Option<Group>,
     /// When a callback was first handed to a node, whether or not it lived to acknowledge it.
     pub callback_heard: Option<u64>,
 }

@@ -11,7 +11,7 @@ fn check(text: &str, code: &str, uncommented: &str) {
 #[test]
 fn comments_are_blanked_and_lines_keep_their_numbers() {
     check("a // b\nc", "a     \nc", "a     \nc");
-    check("a /* b /* c */\n */ d", "a            \n    d", "a            \n    d");
+    check("a /* b /* c */\n */ d", "a             \n    d", "a             \n    d");
 }
 
 #[test]
@@ -43,7 +43,10 @@ fn tests_can_be_left_out() {
 
 #[test]
 fn names_and_words_are_whole() {
-    assert_eq!(named_after("fn a() {}\npub async fn b_c<T>() {} fn $name", "fn"), [(1, "a"), (2, "b_c")]);
+    assert_eq!(
+        named_after("fn a() {}\npub async fn b_c<T>() {} fn $name\nfn(c: u8)", "fn"),
+        [(1, "a"), (2, "b_c")]
+    );
     assert!(stands_in("use std::fmt", "std::") && stands_in("#[ab", "#[a"));
     assert!(!stands_in("my_std::fmt", "std::"));
     assert!(is_test_file("crates/a/src/tests.rs") && is_test_file("crates/a/tests/b/main.rs"));

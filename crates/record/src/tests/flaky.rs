@@ -20,14 +20,24 @@ pub(super) enum Failure {
 pub(super) struct FlakyDisk {
     disk: FileDisk,
     failure: Failure,
-    /// How many steps are left before the one that fails.
+    /// The step that fails is the one that brings `left` to zero.
     left: Arc<AtomicUsize>,
+    /// How often the file was replaced, for what no test can see: whether its name is safe.
+    replaced: Arc<AtomicUsize>,
 }
 
 impl FlakyDisk {
-    /// Fails at the step that brings `left` to zero.
-    pub(super) fn open(path: &Path, failure: Failure, left: &Arc<AtomicUsize>) -> io::Result<Self> {
-        Ok(Self { disk: FileDisk::open(path)?, failure, left: left.clone() })
+    pub(super) fn open(path: &Path, failure: Failure) -> io::Result<Self> {
+        let disk = FileDisk::open(path)?;
+        Ok(Self { disk, failure, left: Arc::default(), replaced: Arc::default() })
+    }
+
+    pub(super) fn left(&self) -> Arc<AtomicUsize> {
+        self.left.clone()
+    }
+
+    pub(super) fn replaced(&self) -> Arc<AtomicUsize> {
+        self.replaced.clone()
     }
 
     fn step<T>(
@@ -67,6 +77,7 @@ impl Disk for FlakyDisk {
     }
 
     fn replace(&mut self, content: &[u8]) -> io::Result<()> {
+        self.replaced.fetch_add(1, Ordering::SeqCst);
         self.step(|disk| disk.replace(content), |_| Ok(()))
     }
 

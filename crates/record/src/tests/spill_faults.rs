@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn flaky(room: &Room, failure: Failure) -> (SpillFile, Arc<AtomicUsize>) {
-    let left = Arc::new(AtomicUsize::new(0));
-    let disk = FlakyDisk::open(&room.path, failure, &left).unwrap();
+    let disk = FlakyDisk::open(&room.path, failure).unwrap();
+    let left = disk.left();
     (SpillFile::on(Box::new(disk), BYTES_MAX).unwrap(), left)
 }
 
@@ -30,6 +30,27 @@ fn when_the_disk_does_not_sync_keep_says_so_and_the_next_one_is_safe_again() {
         drop(spill);
         assert_eq!(room.open().waiting().unwrap(), [called_back(1), called_back(3)]);
         assert_eq!(room.unreadable(), b"");
+    }
+}
+
+#[test]
+fn nothing_is_taken_into_a_file_of_which_nobody_knows_whether_it_is_safe() {
+    // A new file whose name may be lost, and an emptied one that may come back.
+    for (forgotten, step) in [(1, 2), (2, 2)] {
+        let room = room();
+        let disk = FlakyDisk::open(&room.path, Failure::After).unwrap();
+        let (left, replaced) = (disk.left(), disk.replaced());
+        let spill = SpillFile::on(Box::new(disk), BYTES_MAX).unwrap();
+        stocked(0..2).iter().for_each(|arrival| spill.keep(arrival).unwrap());
+        left.store(step, Ordering::SeqCst);
+        assert!(spill.forget(forgotten).is_err());
+        let before = replaced.load(Ordering::SeqCst);
+        spill.keep(&called_back(3)).unwrap();
+        assert_eq!(replaced.load(Ordering::SeqCst), before + 1);
+        spill.keep(&called_back(4)).unwrap();
+        assert_eq!(replaced.load(Ordering::SeqCst), before + 1);
+        let rest = stocked(u32::try_from(forgotten).unwrap()..2);
+        assert_eq!(spill.waiting().unwrap(), [rest, vec![called_back(3), called_back(4)]].concat());
     }
 }
 

@@ -1,0 +1,139 @@
+//! Proves that the decisions link without std, on a machine where std is installed.
+//!
+//! A crate that brings its own panic handler is compiled against them. If anything below it linked std, there would be two
+//! handlers, and the compiler says so (E0152, duplicate lang item `panic_impl`). This is no crate of the workspace but a
+//! few lines given to rustc, because a crate outside the workspace would have a lock file of its own, which drifts.
+//!
+//! Seen to fail: with quittance-ports in the list, which uses std, the complaint is that the lang item was "first defined in
+//! crate `std` (which `quittance_ports` depends on)". So that it stays able to fail, each run first tries it on a crate
+//! that links std.
+
+use crate::tree::{cargo, metadata, root, run};
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+const PACKAGES: &[&str] = &["quittance-lifecycle", "quittance-catalog"];
+const HANDLER: &str = "#[panic_handler] fn panic(_: &core::panic::PanicInfo<'_>) -> ! { loop {} }";
+
+pub(crate) fn prove() -> Result<String, String> {
+    let target =
+        metadata()?["target_directory"].as_str().map(PathBuf::from).unwrap_or_else(|| root().join("target"));
+    let target = target.join("no-std-proof");
+    std::fs::create_dir_all(&target).map_err(|why| format!("cannot make {}: {why}", target.display()))?;
+
+    catches_std(&target)?;
+    let libraries = check(&target, PACKAGES, None)?;
+    link(&target, &libraries)
+        .map_err(|complaint| format!("{} do not link without std:\n{complaint}", PACKAGES.join(" and ")))?;
+    let mut said = format!("no-std: {} link without std", PACKAGES.join(" and "));
+
+    // Where a target without an operating system is installed, it is the better judge: there is no std to link.
+    for bare in bare_targets() {
+        check(&target, PACKAGES, Some(&bare))?;
+        said.push_str(&format!(", and build for {bare}"));
+    }
+    Ok(said)
+}
+
+/// A proof that cannot fail proves nothing.
+fn catches_std(target: &Path) -> Result<(), String> {
+    let library = target.join("liblinks_std.rmeta");
+    compile("links_std", "pub fn uses_std() -> std::string::String { Default::default() }", &library, &[])?;
+    match link(target, &[("links_std".to_owned(), library)]) {
+        Err(complaint) if complaint.contains("panic_impl") => Ok(()),
+        Err(complaint) => Err(format!("a crate that links std failed for another reason:\n{complaint}")),
+        Ok(()) => Err("a crate that links std was not caught: the proof has lost its teeth".to_owned()),
+    }
+}
+
+fn link(target: &Path, libraries: &[(String, PathBuf)]) -> Result<(), String> {
+    let uses: String = libraries.iter().map(|(name, _)| format!("use {name} as _;\n")).collect();
+    compile("proof", &format!("#![no_std]\n{uses}{HANDLER}"), &target.join("libproof.rmeta"), libraries)
+}
+
+/// Metadata is enough: the compiler counts lang items before it generates code.
+fn compile(name: &str, source: &str, output: &Path, libraries: &[(String, PathBuf)]) -> Result<(), String> {
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.args([
+        "--edition",
+        "2024",
+        "--crate-type",
+        "lib",
+        "--emit",
+        "metadata",
+        "--crate-name",
+        name,
+        "-o",
+    ]);
+    rustc.arg(output);
+    for (name, library) in libraries {
+        let folder = library.parent().unwrap_or(Path::new("."));
+        rustc.arg("-L").arg(format!("dependency={}", folder.display()));
+        rustc.arg("--extern").arg(format!("{name}={}", library.display()));
+    }
+    rustc.arg("-").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let cannot = |why: std::io::Error| format!("cannot run rustc: {why}");
+    let mut child = rustc.spawn().map_err(cannot)?;
+    child.stdin.take().expect("it was piped").write_all(source.as_bytes()).map_err(cannot)?;
+    let said = child.wait_with_output().map_err(cannot)?;
+    if said.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&said.stderr).into_owned()) }
+}
+
+/// Checks the packages, and says where the compiler left each. Only they are selected, so that no other crate of the
+/// workspace switches on features of theirs.
+fn check(target: &Path, packages: &[&str], bare: Option<&str>) -> Result<Vec<(String, PathBuf)>, String> {
+    let command = |offline: &[&str]| {
+        let mut command = Command::new(cargo());
+        command.current_dir(root()).args(["check", "--lib", "--message-format", "json-render-diagnostics"]);
+        command.args(offline).arg("--target-dir").arg(target);
+        command.args(packages.iter().flat_map(|package| ["-p", package]));
+        command.args(bare.iter().flat_map(|bare| ["--target", bare]));
+        command
+    };
+    // Offline fails where the dependencies were never fetched.
+    let messages = run(&mut command(&["--offline"])).or_else(|_| run(&mut command(&[])))?;
+    packages
+        .iter()
+        .map(|package| package.replace('-', "_"))
+        .map(|name| match library(&messages, &name) {
+            Some(path) => Ok((name, path)),
+            None => Err(format!("cargo did not say where it left {name}")),
+        })
+        .collect()
+}
+
+fn library(messages: &str, name: &str) -> Option<PathBuf> {
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|message| message["reason"] == "compiler-artifact" && message["target"]["name"] == name)
+        .find_map(|message| {
+            let files = message["filenames"].as_array()?.clone();
+            files.iter().filter_map(Value::as_str).find(|file| file.ends_with(".rmeta")).map(PathBuf::from)
+        })
+}
+
+/// None where rustup is not at hand: then the host alone has to do.
+fn bare_targets() -> Vec<String> {
+    let installed = run(Command::new("rustup").args(["target", "list", "--installed"])).unwrap_or_default();
+    installed.lines().filter(|target| target.contains("-none")).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_decisions_link_without_std() {
+        prove().unwrap_or_else(|why| panic!("{why}"));
+    }
+
+    #[test]
+    fn a_library_is_found_in_what_cargo_says() {
+        let messages = "Checking\n{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"a\"},\"filenames\":[\"/x/liba.rmeta\"]}";
+        assert_eq!(library(messages, "a"), Some(PathBuf::from("/x/liba.rmeta")));
+        assert_eq!(library(messages, "b"), None);
+    }
+}

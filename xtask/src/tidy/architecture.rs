@@ -1,0 +1,92 @@
+//! The map shows every crate: the tree in ARCHITECTURE.md has each of them, and no other.
+
+use super::Finding;
+use crate::markdown::Document;
+use crate::tree::Tree;
+use std::collections::BTreeMap;
+
+const MAP: &str = "ARCHITECTURE.md";
+
+pub(super) fn shows_every_crate(tree: &Tree) -> Vec<Finding> {
+    let Some(text) = tree.text(MAP) else {
+        return vec![Finding::nudge(MAP, 1, "there is no such file yet, so nothing was checked")];
+    };
+    let shown = shown(&Document::read(text).fenced);
+    let there: Vec<&str> =
+        tree.files.iter().filter_map(|file| file.path.strip_suffix("/Cargo.toml")).collect();
+    let mut findings = Vec::new();
+    for folder in there.iter().filter(|folder| !shown.contains_key(**folder)) {
+        findings.push(Finding::breach(MAP, 1, format!("{folder} is not in the tree")));
+    }
+    for (folder, line) in &shown {
+        let is_crate = folder.starts_with("crates/");
+        if is_crate && !there.contains(&folder.as_str()) {
+            findings.push(Finding::breach(MAP, *line, format!("{folder} is in the tree and does not exist")));
+        }
+    }
+    findings
+}
+
+/// The folders that the drawn tree shows, with their lines: those at the margin, and those one step below `crates/`.
+fn shown(fenced: &[(usize, &str)]) -> BTreeMap<String, usize> {
+    let mut shown = BTreeMap::new();
+    let mut step: Option<usize> = None;
+    let mut is_below_crates = false;
+    for (number, line) in fenced {
+        // The lines of a drawn tree are indentation like any other.
+        let name_at = line.chars().take_while(|c| c.is_whitespace() || "│├└─|`+-".contains(*c)).count();
+        let rest: String = line.chars().skip(name_at).collect();
+        if name_at == 0 {
+            is_below_crates = rest.starts_with("crates/");
+            step = None;
+        } else if !is_below_crates || *step.get_or_insert(name_at) != name_at {
+            continue;
+        }
+        let parent = if name_at == 0 { "" } else { "crates/" };
+        // Several may share a line, before the sentence about them.
+        for folder in rest.split_whitespace().map_while(|word| word.strip_suffix('/')) {
+            shown.insert(format!("{parent}{folder}"), *number);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIFECYCLE: (&str, &str) = ("crates/lifecycle/Cargo.toml", "");
+    const RECORD: (&str, &str) = ("crates/record/Cargo.toml", "");
+    const XTASK: (&str, &str) = ("xtask/Cargo.toml", "");
+    const GOOD: &str = "```text\nCargo.toml\ncrates/\n  lifecycle/  the src/ of life\n    order/\n  record/\nxtask/  tidy\n```\n";
+
+    fn breaches(map: &str, crates: &[(&str, &str)]) -> Vec<String> {
+        let mut files = vec![(MAP, map), ("Cargo.toml", "")];
+        files.extend(crates);
+        shows_every_crate(&Tree::of(&files)).into_iter().map(|finding| finding.what).collect()
+    }
+
+    #[test]
+    fn a_true_map_is_fine_however_it_is_drawn() {
+        let all = [LIFECYCLE, RECORD, XTASK];
+        let side_by_side = GOOD.replace("the src/ of life\n    order/\n", "");
+        let lines = GOOD.replace("  lifecycle/", "├── lifecycle/").replace("  record/", "└── record/");
+        for map in [GOOD, &side_by_side, &lines.replace("    order/", "│   └── order/")] {
+            assert!(breaches(map, &all).is_empty(), "{map}\n{:?}", breaches(map, &all));
+        }
+    }
+
+    #[test]
+    fn a_missing_crate_and_a_gone_one_are_found() {
+        let new = ("crates/new/Cargo.toml", "");
+        assert_eq!(breaches(GOOD, &[LIFECYCLE, RECORD, XTASK, new]), ["crates/new is not in the tree"]);
+        let gone = breaches(GOOD, &[LIFECYCLE, XTASK]);
+        assert_eq!(gone, ["crates/record is in the tree and does not exist"]);
+        assert_eq!(breaches("It says lifecycle, but draws nothing.", &[LIFECYCLE]).len(), 1);
+    }
+
+    #[test]
+    fn a_missing_map_is_noted() {
+        assert_eq!(shows_every_crate(&Tree::of(&[LIFECYCLE]))[0].weight, crate::tidy::Weight::Nudge);
+    }
+}

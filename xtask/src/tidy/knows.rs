@@ -1,0 +1,146 @@
+//! Who may know whom, as data.
+
+use super::Finding;
+use crate::tree::{DependencyKind, Tree};
+
+struct Room {
+    package: &'static str,
+    may_know: MayKnow,
+    /// What its tests may know besides.
+    tests_may_know: &'static [&'static str],
+}
+
+enum MayKnow {
+    Only(&'static [&'static str]),
+    Anything,
+}
+use MayKnow::{Anything, Only};
+
+const fn room(package: &'static str, may_know: MayKnow, tests_may_know: &'static [&'static str]) -> Room {
+    Room { package, may_know, tests_may_know }
+}
+
+const ROOMS: &[Room] = &[
+    room("quittance-lifecycle", Only(&["sha2"]), &[]),
+    room("quittance-catalog", Only(&["quittance-lifecycle"]), &[]),
+    room("quittance-ports", Only(&["quittance-lifecycle", "async-trait", "futures-util", "thiserror"]), &[]),
+    room(
+        "quittance-record",
+        Only(&[
+            "quittance-lifecycle",
+            "quittance-ports",
+            "base64",
+            "serde",
+            "serde_json",
+            "sha2",
+            "thiserror",
+        ]),
+        &["tempfile"],
+    ),
+    room(
+        "quittance-engine",
+        Only(&[
+            "quittance-lifecycle",
+            "quittance-ports",
+            "futures-util",
+            "hmac",
+            "sha2",
+            "subtle",
+            "thiserror",
+        ]),
+        &["quittance-catalog", "async-trait"],
+    ),
+    room(
+        "quittance-sim",
+        Only(&[
+            "quittance-lifecycle",
+            "quittance-catalog",
+            "quittance-ports",
+            "quittance-engine",
+            "async-trait",
+            "futures-util",
+        ]),
+        &[],
+    ),
+    room("quittance-cli", Anything, &[]),
+    room("xtask", Only(&["serde_json"]), &[]),
+];
+
+pub(super) fn who_may_know_whom(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in &tree.packages {
+        let manifest = package.manifest.as_str();
+        let Some(room) = ROOMS.iter().find(|room| room.package == package.name) else {
+            let what = format!("{} is not in the table: say who it may know", package.name);
+            findings.push(Finding::breach(manifest, 1, what));
+            continue;
+        };
+        let Only(may_know) = room.may_know else { continue };
+        for (dependency, kind) in &package.dependencies {
+            let is_for_tests =
+                *kind == DependencyKind::Dev && room.tests_may_know.contains(&dependency.as_str());
+            if !may_know.contains(&dependency.as_str()) && !is_for_tests {
+                let whose = if *kind == DependencyKind::Dev { "the tests of " } else { "" };
+                let what = format!("{whose}{} may not know {dependency}", package.name);
+                findings.push(Finding::breach(manifest, line_of(tree, manifest, dependency), what));
+            }
+        }
+    }
+    findings
+}
+
+fn line_of(tree: &Tree, manifest: &str, dependency: &str) -> usize {
+    let text = tree.text(manifest).unwrap_or_default();
+    let is_it = |line: &str| {
+        let rest = line.trim_start().strip_prefix(dependency);
+        rest.is_some_and(|rest| rest.starts_with(['.', ' ', '=']))
+            || line.contains(&format!("\"{dependency}\""))
+    };
+    text.lines().position(is_it).map_or(1, |index| index + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Package;
+
+    fn breaches(name: &str, dependencies: &[(&str, DependencyKind)]) -> Vec<String> {
+        let manifest = "crates/x/Cargo.toml";
+        let mut tree =
+            Tree::of(&[(manifest, "[dependencies]\ntokio-stream = \"1\"\ntokio.workspace = true\n")]);
+        let dependencies = dependencies.iter().map(|(name, kind)| ((*name).to_owned(), *kind)).collect();
+        tree.packages.push(Package { name: name.to_owned(), manifest: manifest.to_owned(), dependencies });
+        who_may_know_whom(&tree)
+            .into_iter()
+            .map(|finding| format!("{}:{}: {}", finding.path, finding.line, finding.what))
+            .collect()
+    }
+
+    #[test]
+    fn what_is_in_the_table_is_allowed() {
+        assert!(breaches("quittance-lifecycle", &[("sha2", DependencyKind::Built)]).is_empty());
+        assert!(breaches("quittance-engine", &[("quittance-catalog", DependencyKind::Dev)]).is_empty());
+        assert!(breaches("quittance-cli", &[("tokio", DependencyKind::Built)]).is_empty());
+    }
+
+    #[test]
+    fn whatever_else_is_a_breach() {
+        assert_eq!(
+            breaches("quittance-engine", &[("tokio", DependencyKind::Built)]),
+            ["crates/x/Cargo.toml:3: quittance-engine may not know tokio"]
+        );
+        assert_eq!(breaches("quittance-lifecycle", &[("serde", DependencyKind::Dev)]).len(), 1);
+    }
+
+    #[test]
+    fn what_tests_may_know_the_crate_itself_may_not() {
+        assert_eq!(breaches("quittance-engine", &[("quittance-catalog", DependencyKind::Built)]).len(), 1);
+        assert_eq!(breaches("quittance-record", &[("tempfile", DependencyKind::Built)]).len(), 1);
+    }
+
+    #[test]
+    fn a_crate_that_nobody_placed_is_a_breach() {
+        let said = breaches("quittance-new", &[]);
+        assert!(said[0].ends_with("say who it may know"), "{said:?}");
+    }
+}
