@@ -14,10 +14,19 @@ const LOOK_AGAIN: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub enum Applied {
     /// Committed; the effect, if any, is now to be performed.
-    Advanced { now: Versioned, effect: Option<Effect> },
+    Advanced {
+        now: Versioned,
+        effect: Option<Effect>,
+    },
     /// Nothing to commit; the effect may be performed.
-    Act { now: Versioned, effect: Effect },
-    Ignored { now: Versioned, why: WhyIgnored },
+    Act {
+        now: Versioned,
+        effect: Effect,
+    },
+    Ignored {
+        now: Versioned,
+        why: WhyIgnored,
+    },
     /// There is no such order.
     Missing,
 }
@@ -52,9 +61,11 @@ impl Engine {
                         }
                         Ok(Commit::Conflict(winner)) => found = winner.map(|winner| *winner),
                         Err(error @ StoreError::Corrupt { .. }) => return Err(error),
-                        Err(StoreError::Unavailable { .. }) => {
+                        Err(error @ StoreError::Unavailable { .. }) => {
+                            self.note_error(&error);
                             found = self.look_again(key).await?;
-                            if let Some(found) = found.take_if(|found| is_ours(found, current.version, &next)) {
+                            if let Some(found) = found.take_if(|found| is_ours(found, current.version, &next))
+                            {
                                 return Ok(self.advanced(found, effect));
                             }
                         }
@@ -80,10 +91,6 @@ impl Engine {
 
 /// Whether the record that stands is the write that was in question. A submit carries a stamp that only its
 /// own ring of the alarm has, so nobody takes another's intent for his; for all else it does not matter whose it is.
-pub(crate) fn is_ours(
-    found: &Versioned,
-    expected: Version,
-    next: &quittance_lifecycle::Order,
-) -> bool {
+pub(crate) fn is_ours(found: &Versioned, expected: Version, next: &quittance_lifecycle::Order) -> bool {
     found.version != expected && found.order == *next
 }

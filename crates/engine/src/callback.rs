@@ -49,8 +49,8 @@ impl CallbackAddress {
     }
 
     fn mac(&self, to: &Addressee) -> [u8; MAC_BYTES] {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(&self.secret).expect("HMAC takes a key of any length, and ours is 32 bytes");
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret)
+            .expect("HMAC takes a key of any length, and ours is 32 bytes");
         mac.update(b"quittance/callback/1");
         mac.update(&to.key.0);
         mac.update(&to.born.as_millis().to_le_bytes());
@@ -99,7 +99,12 @@ pub struct NotSafe(#[from] pub SpillError);
 impl Engine {
     /// Takes in a callback; `segment` is the last part of the path that it came to. When this returns, what it
     /// said is durable.
-    pub async fn called_back(&self, segment: &str, task: Option<String>, word: Word) -> Result<Heard, NotSafe> {
+    pub async fn called_back(
+        &self,
+        segment: &str,
+        task: Option<String>,
+        word: Word,
+    ) -> Result<Heard, NotSafe> {
         let to = self.settings.callback.as_ref().and_then(|address| address.recognise(segment));
         let Some(Addressee { key, born, attempt }) = to else {
             self.forged.fetch_add(1, Ordering::Relaxed);
@@ -155,7 +160,8 @@ mod tests {
     #[test]
     fn an_address_is_recognised_as_it_was_written_and_not_with_any_character_changed() {
         let address = CallbackAddress::new("http://127.0.0.1:1/callback", [7; 32]);
-        let to = Addressee { key: Key([0xab; 32]), born: Timestamp::from_millis(1_700_000_000_000), attempt: 3 };
+        let to =
+            Addressee { key: Key([0xab; 32]), born: Timestamp::from_millis(1_700_000_000_000), attempt: 3 };
         let written = address.of(&to);
         let segment = written.rsplit('/').next().unwrap();
         assert_eq!(address.recognise(segment), Some(to));
@@ -168,7 +174,9 @@ mod tests {
                 }
             }
         }
-        for odd in ["", "-", "----", "é", &format!("{segment}-"), &format!("{segment}0"), &segment.to_uppercase()] {
+        for odd in
+            ["", "-", "----", "é", &format!("{segment}-"), &format!("{segment}0"), &segment.to_uppercase()]
+        {
             assert_eq!(address.recognise(odd), None, "{odd}");
         }
     }

@@ -146,7 +146,11 @@ mod tests {
         assert_eq!(gate.pass(third, false), Gate::Open);
         gate.learn(&accepted(), third, 1);
         gate.learn(&refused(FaultClass::Busy), third, 1);
-        assert_eq!(gate.pass(third, false), Gate::ShutUntil(third + first.since(at(0))), "success starts anew");
+        assert_eq!(
+            gate.pass(third, false),
+            Gate::ShutUntil(third + first.since(at(0))),
+            "success starts anew"
+        );
     }
 
     #[test]
@@ -156,7 +160,11 @@ mod tests {
             gate.learn(&refused(class), at(0), 1);
             assert_ne!(gate.pass(at(100_000), false), Gate::Open);
             gate.learn(&accepted(), at(0), 1);
-            assert_ne!(gate.pass(at(100_000), false), Gate::Open, "an earlier submit that was taken proves nothing");
+            assert_ne!(
+                gate.pass(at(100_000), false),
+                Gate::Open,
+                "an earlier submit that was taken proves nothing"
+            );
             gate.release();
             assert_eq!(gate.pass(at(100_000), false), Gate::Open);
         }

@@ -30,6 +30,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use work::Agenda;
 
 /// The world as the engine sees it.
@@ -56,6 +57,8 @@ pub struct Engine {
     forged: AtomicU64,
     panics: AtomicU64,
     unreadable: AtomicU64,
+    /// When the store was last not available, in milliseconds; zero if it always was.
+    store_failed_at: AtomicU64,
     stamps: AtomicU64,
     stopping: AtomicBool,
 }
@@ -78,6 +81,7 @@ impl Engine {
             forged: AtomicU64::new(0),
             panics: AtomicU64::new(0),
             unreadable: AtomicU64::new(0),
+            store_failed_at: AtomicU64::new(0),
             stamps: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             world,
@@ -156,9 +160,18 @@ impl Engine {
     }
 
     fn note_error(&self, error: &StoreError) {
-        if let StoreError::Corrupt { .. } = error {
-            self.unreadable.fetch_add(1, Ordering::Relaxed);
+        match error {
+            StoreError::Corrupt { .. } => _ = self.unreadable.fetch_add(1, Ordering::Relaxed),
+            StoreError::Unavailable { .. } => {
+                self.store_failed_at.store(self.now().as_millis(), Ordering::Relaxed);
+            }
         }
+    }
+
+    /// Whether the store was away a moment ago, as far as this node has noticed.
+    fn store_was_away(&self, within: Duration) -> bool {
+        let failed_at = Timestamp::from_millis(self.store_failed_at.load(Ordering::Relaxed));
+        failed_at > Timestamp::ZERO && self.now().since(failed_at) < within
     }
 }
 

@@ -56,7 +56,10 @@ mod tests {
             paces.learn("a", Duration::from_secs(if n <= 500 { 1000 } else { n % 100 }));
         }
         let pace = paces.of("a").unwrap();
-        assert!(pace.p50 < pace.p95 && pace.p95 <= pace.p99 && pace.p99 < Duration::from_secs(100), "{pace:?}");
+        assert!(
+            pace.p50 < pace.p95 && pace.p95 <= pace.p99 && pace.p99 < Duration::from_secs(100),
+            "{pace:?}"
+        );
         for n in 0..1000 {
             paces.learn(&format!("kind {n}"), Duration::ZERO);
         }

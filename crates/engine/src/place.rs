@@ -3,7 +3,8 @@
 use crate::apply::is_ours;
 use crate::{Applied, Engine, lock};
 use quittance_lifecycle::{
-    BadRequest, Draft, Event, Key, Order, Origin, Placement, Refusal, Reuse, Tally, Terms, Timestamp, WhyIgnored,
+    BadRequest, Draft, Event, Key, Order, Origin, Placement, Refusal, Reuse, Tally, Terms, Timestamp,
+    WhyIgnored,
 };
 use quittance_ports::{Commit, Line, StoreError, Version, Versioned, Which};
 use std::sync::Arc;
@@ -104,8 +105,11 @@ impl Engine {
                         }
                         Ok(Commit::Conflict(winner)) => found = winner.map(|winner| *winner),
                         Err(error) => {
-                            found = self.look_again_until(&key, now + self.settings.place_wait, error).await?;
-                            if let Some(found) = found.take_if(|found| is_ours(found, expected, &advance.next)) {
+                            found =
+                                self.look_again_until(&key, now + self.settings.place_wait, error).await?;
+                            if let Some(found) =
+                                found.take_if(|found| is_ours(found, expected, &advance.next))
+                            {
                                 self.attend_soon(found);
                                 return Ok(placed(origin));
                             }
@@ -122,6 +126,7 @@ impl Engine {
         until: Timestamp,
         mut error: StoreError,
     ) -> Result<Option<Versioned>, StoreError> {
+        self.note_error(&error);
         while matches!(error, StoreError::Unavailable { .. }) && self.now() < until {
             match self.look_again(key).await {
                 Ok(found) => return Ok(found),
@@ -148,7 +153,13 @@ impl Engine {
             };
             if taken {
                 let until = now + terms.patience;
-                return Some(Placed { key, claimant, origin: Origin::Stock, min_life: terms.min_life, until });
+                return Some(Placed {
+                    key,
+                    claimant,
+                    origin: Origin::Stock,
+                    min_life: terms.min_life,
+                    until,
+                });
             }
         }
         None

@@ -1,7 +1,9 @@
 //! What the operator decides for one node, with defaults, and the one seam by which the simulation plants wrong ideas.
 
 use crate::callback::CallbackAddress;
-use quittance_lifecycle::{Decision, Event, Key, KeySettings, Kind, Order, Placement, Policy, Terms, Timestamp};
+use quittance_lifecycle::{
+    Decision, Event, Key, KeySettings, Kind, Order, Placement, Policy, Terms, Timestamp,
+};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +16,8 @@ pub struct Rules {
 }
 
 impl Rules {
-    pub const REAL: Self = Self { place: quittance_lifecycle::place, transition: quittance_lifecycle::transition };
+    pub const REAL: Self =
+        Self { place: quittance_lifecycle::place, transition: quittance_lifecycle::transition };
 }
 
 #[derive(Clone)]
@@ -75,6 +78,9 @@ impl Settings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings").field("node", &self.node).field("policy", &self.policy).finish_non_exhaustive()
+        f.debug_struct("Settings")
+            .field("node", &self.node)
+            .field("policy", &self.policy)
+            .finish_non_exhaustive()
     }
 }

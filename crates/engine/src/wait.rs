@@ -55,7 +55,9 @@ impl Engine {
         // Watch first, then look: whatever is written in between is not missed.
         let mut watch: Watch = self.world.store.watch(&placed.key).await?;
         loop {
-            let Some(found) = self.world.store.load(&placed.key).await? else { return Ok(Outcome::Forgotten) };
+            let Some(found) = self.world.store.load(&placed.key).await? else {
+                return Ok(Outcome::Forgotten);
+            };
             match self.look(placed, found).await? {
                 Some(outcome) => return Ok(outcome),
                 None => watch.changed().await,
@@ -80,7 +82,9 @@ impl Engine {
                         Applied::Ignored { why: WhyIgnored::TooOld, .. } => Outcome::Expired,
                         Applied::Ignored { why: WhyIgnored::TakenByAnother, .. } => Outcome::TakenByAnother,
                         Applied::Missing => Outcome::Forgotten,
-                        Applied::Advanced { now, .. } | Applied::Act { now, .. } | Applied::Ignored { now, .. } => {
+                        Applied::Advanced { now, .. }
+                        | Applied::Act { now, .. }
+                        | Applied::Ignored { now, .. } => {
                             found = now;
                             continue;
                         }

@@ -8,7 +8,8 @@ use crate::{Applied, Engine, lock};
 use futures_util::future::{BoxFuture, Either, FutureExt, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use quittance_lifecycle::{
-    Decision, Effect, Event, Gate, Key, Order, Phase, PollOutcome, SubmitOutcome, Tally, Timestamp, spare_as_order,
+    Decision, Effect, Event, Gate, Key, Order, Phase, PollOutcome, SubmitOutcome, Tally, Timestamp,
+    spare_as_order,
 };
 use quittance_ports::{Arrival, StoreError, Submission, Version, Versioned};
 use std::collections::VecDeque;
@@ -21,6 +22,9 @@ use std::time::Duration;
 const CHORES_SPAN: Duration = Duration::from_secs(1);
 /// How many forgettable records are removed at a time.
 const PURGE_MAX: usize = 256;
+
+/// How long after an outage of the store other nodes are given to write down what came in during it.
+const OTHERS_FIRST: Duration = Duration::from_secs(10);
 
 /// One task to be asked for.
 struct Ask {
@@ -128,7 +132,8 @@ impl Engine {
         let since = |then: Timestamp| if then > now { Duration::MAX } else { now.since(then) };
         let rested = since(agenda.swept_at) >= settings.sweep_pause;
         let is_due = agenda.alarm <= now || since(agenda.swept_at) >= settings.sweep_span;
-        let has_room = agenda.submits.len().max(agenda.steps.len()).max(agenda.polls.len()) < settings.backlog_max;
+        let has_room =
+            agenda.submits.len().max(agenda.steps.len()).max(agenda.polls.len()) < settings.backlog_max;
         if !agenda.is_sweeping && rested && is_due && has_room {
             agenda.is_sweeping = true;
             agenda.swept_at = now;
@@ -251,8 +256,14 @@ impl Engine {
     async fn wake(&self, found: Versioned) {
         let key = found.order.key;
         let gate = match found.order.phase {
+            // If we could not write for a while, neither could others, and one of them may have kept the word that
+            // settles this doubt. They write first.
+            Phase::Unsure { .. } if self.store_was_away(OTHERS_FIRST) => {
+                Gate::ShutUntil(self.now() + OTHERS_FIRST)
+            }
             Phase::Queued { held: false, .. } | Phase::Unsure { .. } => {
-                let is_retry = found.order.attempts.last().is_some_and(|attempt| attempt.sent >= found.order.placed);
+                let is_retry =
+                    found.order.attempts.last().is_some_and(|attempt| attempt.sent >= found.order.placed);
                 lock(&self.gate).pass(self.now(), is_retry)
             }
             _ => Gate::Open,
@@ -292,7 +303,8 @@ impl Engine {
         }
         let to = Addressee { key: order.key, born: order.born, attempt };
         let callback = self.settings.callback.as_ref().map(|address| address.of(&to));
-        let submission = Submission { key: order.key, attempt, terms: &order.terms, callback: callback.as_deref() };
+        let submission =
+            Submission { key: order.key, attempt, terms: &order.terms, callback: callback.as_deref() };
         let call = pin!(AssertUnwindSafe(self.world.provider.submit(submission)).catch_unwind());
         let outcome = match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(outcome), _)) => outcome,

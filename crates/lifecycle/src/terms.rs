@@ -184,7 +184,10 @@ impl fmt::Display for BadRequest {
                 Shown(name)
             ),
             Self::BadTenant { bytes } => {
-                write!(f, "a tenant's name has 1 to {TENANT_BYTES_MAX} bytes and no control characters, and this one has {bytes} bytes")
+                write!(
+                    f,
+                    "a tenant's name has 1 to {TENANT_BYTES_MAX} bytes and no control characters, and this one has {bytes} bytes"
+                )
             }
             Self::IdempotencyKeyLength { bytes } => write!(
                 f,

@@ -1,1 +1,440 @@
+//! Every phase meets every event, at every interesting moment, and the invariants hold each time. The orders are
+//! grown through the public doors only, breadth first from a placement, so that what is tested can happen.
 
+use crate::{
+    Advance, Answer, DeadCause, Decision, Delivery, Draft, Effect, Event, FailCause, Fault, FaultClass, Field, Gate,
+    Goods, Identity, Key, KeySettings, Kind, Money, Order, Pace, Phase, Placement, Policy, PollOutcome, Progress,
+    Refusal, Remedy, Reuse, Shape, SubmitOutcome, Terms, Timestamp, WithoutWord, Word, place, spare_as_order,
+    transition,
+};
+use alloc::borrow::Cow;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+const START: Timestamp = Timestamp::from_millis(1_000_000_000);
+
+const fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+fn kind(single_use: bool) -> Kind {
+    const FIELDS: &[Field] =
+        &[Field { name: "what", shape: Shape::Text, required: true, identifies: true, default: None }];
+    Kind {
+        name: Cow::Borrowed("thing"),
+        fields: FIELDS,
+        identity: Identity::Fields,
+        immaterial: &[],
+        address_fields: &[],
+        bound_to_address: false,
+        life: single_use.then_some(secs(120)),
+        margin: if single_use { secs(40) } else { Duration::ZERO },
+        single_use,
+        pace: Pace { p50: secs(10), p95: secs(40), p99: secs(60) },
+    }
+}
+
+fn policy(callbacks: bool, without_word: WithoutWord) -> Policy {
+    Policy { callbacks, without_word, pace: kind(true).pace, ..Policy::DEFAULT }
+}
+
+fn agreed(single_use: bool, reuse: Reuse, keyed: bool) -> (Key, Arc<Terms>) {
+    let mut draft = Draft::new("ada").with("what", "x");
+    draft.reuse = reuse;
+    draft.idempotency_key = keyed.then(|| "mine".into());
+    let (key, terms) = draft
+        .check(&kind(single_use), KeySettings::default(), &Policy::DEFAULT, START, 7)
+        .expect("the order is good");
+    (key, Arc::new(terms))
+}
+
+fn placed(key: Key, terms: &Arc<Terms>, policy: &Policy) -> Order {
+    match place(None, key, terms, START, policy) {
+        Placement::Commit { advance, .. } => advance.next,
+        other => panic!("a new order is made, not {other:?}"),
+    }
+}
+
+fn delivery(text: &str) -> Delivery {
+    Delivery { goods: Goods::text(text), solved_at: None, cost: Money(3) }
+}
+
+/// One of each event, for this order.
+fn events(order: &Order, now: Timestamp) -> Vec<Event> {
+    let mut events = vec![
+        Event::Woken { stamp: 1, gate: Gate::Open },
+        Event::Woken { stamp: 2, gate: Gate::ShutUntil(now + secs(9)) },
+        Event::Claimed { by: order.key, min_life: order.terms.min_life },
+        Event::Claimed { by: Key([9; 32]), min_life: order.terms.min_life },
+        Event::Cancelled,
+        Event::Replayed,
+        Event::Released,
+    ];
+    for attempt in 0..=order.last_attempt + 1 {
+        events.push(Event::Stocked { attempt });
+        let faults = FaultClass::ALL.map(|class| Fault::new(class, "CODE"));
+        let mut outcomes = vec![
+            SubmitOutcome::Accepted { task: format!("task-{attempt}") },
+            SubmitOutcome::Answered(delivery("at once")),
+            SubmitOutcome::Unknown,
+        ];
+        outcomes.extend(faults.iter().cloned().map(SubmitOutcome::Refused));
+        events.extend(outcomes.into_iter().map(|outcome| Event::Submitted { attempt, outcome }));
+        let mut outcomes =
+            vec![PollOutcome::Pending, PollOutcome::NoWord, PollOutcome::Answered(delivery("polled"))];
+        outcomes.extend(faults.iter().cloned().map(PollOutcome::Faulted));
+        events.extend(outcomes.into_iter().map(|outcome| Event::Polled { attempt, asked: now, outcome }));
+        let mut words = vec![Word::Answered(delivery("called back"))];
+        words.extend(faults.iter().cloned().map(Word::Faulted));
+        for word in words {
+            events.push(Event::CalledBack { attempt, task: None, word: word.clone() });
+            events.push(Event::CalledBack { attempt, task: Some(format!("task-{attempt}")), word });
+        }
+    }
+    events
+}
+
+/// The moments at which something could change: each a little before, at, and after.
+fn moments(order: &Order, now: Timestamp) -> Vec<Timestamp> {
+    let mut edges = BTreeSet::from([now, order.deadline]);
+    edges.extend(order.due());
+    if let Phase::Solved { answer, at } | Phase::Taken { answer, at, .. } = &order.phase {
+        edges.extend(answer.expires);
+        edges.insert(*at + Policy::DEFAULT.share_window);
+        edges.extend(answer.expires.map(|e| Timestamp::from_millis(e.as_millis() - 40_000)));
+    }
+    edges.extend(order.attempts.iter().map(|attempt| attempt.sent + Policy::DEFAULT.task_life));
+    let around = |at: Timestamp| [at.as_millis() - 1, at.as_millis(), at.as_millis() + 1];
+    edges.into_iter().flat_map(around).filter(|at| *at >= now.as_millis()).map(Timestamp::from_millis).collect()
+}
+
+fn paid(order: &Order) -> usize {
+    order.attempts.iter().filter(|attempt| attempt.accepted).count()
+}
+
+/// What must hold of every order.
+fn check_order(order: &Order) {
+    let name = order.phase.name();
+    assert!(!order.phase.is_open() || order.due().is_some(), "{name} waits without an alarm");
+    assert!(order.attempts.len() <= crate::order::ATTEMPTS_KEPT_MAX);
+    assert!(order.story.entries.len() <= crate::story::STORY_ENTRIES_MAX);
+    assert!(order.attempts.windows(2).all(|pair| pair[0].number < pair[1].number), "attempts in order");
+    assert!(order.attempts.iter().all(|attempt| attempt.number <= order.last_attempt));
+    assert!(order.attempts.iter().all(|attempt| attempt.sent <= attempt.unsolved_at));
+    let solving = order.attempts.iter().filter(|attempt| matches!(attempt.progress, Progress::Solving { .. }));
+    let is_solving = matches!(order.phase, Phase::Solving { .. });
+    assert_eq!(solving.count(), usize::from(is_solving), "{name}: one attempt is waited for, exactly when solving");
+    if let Some(current) = order.current() {
+        let progress = &order.attempt(current).expect("the current attempt is on record").progress;
+        assert_eq!(matches!(progress, Progress::Solving { .. }), is_solving);
+        assert!(is_solving || *progress == Progress::Sent, "{name} is about an attempt without word");
+    }
+    assert!(order.shelf().is_none() || (!order.wanted && order.terms.single_use));
+    assert!(order.forget_at().is_none() || order.due().is_none(), "nothing is forgotten that is owed");
+    assert!(!matches!(order.phase, Phase::Dead { .. }) || order.forget_at().is_none(), "dead letters stay");
+}
+
+/// What must hold of every step.
+fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, advance: &Advance) {
+    let Advance { next, tally, effect } = advance;
+    let context = || format!("{} meets {event:?} and becomes {}", order.phase.name(), next.phase.name());
+    check_order(next);
+    assert_eq!((next.key, next.born), (order.key, order.born));
+    // Money is spent by the alarm only, through an open gate, with the intent in the record to be committed.
+    let spends = next.last_attempt != order.last_attempt;
+    assert_eq!(spends, matches!(effect, Some(Effect::Submit { .. })), "{}", context());
+    assert_eq!(u64::from(spends), tally.attempts);
+    if spends {
+        assert!(matches!(event, Event::Woken { gate: Gate::Open, .. }), "{}", context());
+        assert!(order.wanted && now < order.deadline, "{}", context());
+        assert!(matches!(order.phase, Phase::Queued { held: false, .. } | Phase::Unsure { .. }), "{}", context());
+        assert!(matches!(next.phase, Phase::Submitting { stamp: 1, .. }), "{}", context());
+        assert_eq!(next.last_attempt, order.last_attempt + 1);
+        // Nothing that may be paid for is left behind uncounted.
+        let open = order.attempts.iter().filter(|attempt| attempt.is_open()).count();
+        assert!(tally.possible_doubles >= open as u64, "{}", context());
+    }
+    assert_eq!(u64::from(next.possible_doubles - order.possible_doubles), tally.possible_doubles);
+    assert_eq!(paid(next) - paid(order), usize::try_from(tally.paid).unwrap(), "{}", context());
+    // Retries only ever grow within a life, and each stays within its limit.
+    if next.life == order.life {
+        assert!(next.retries.iter().zip(order.retries).all(|(after, before)| *after >= before));
+    } else {
+        assert_eq!((next.life, event), (order.life + 1, &Event::Replayed));
+    }
+    for class in FaultClass::ALL {
+        assert!(next.retries[class as usize] <= policy.faults.rule(class).limit, "{}", context());
+    }
+    // What is not fit to be handed out never becomes the answer.
+    if let Phase::Solved { answer, .. } = &next.phase
+        && order.phase.is_open()
+    {
+        assert!(answer.is_good_for(next.terms.min_life, now), "{}", context());
+        assert!(answer.earliest <= now);
+    }
+    // A single-use answer that somebody has stays his.
+    if let Phase::Taken { by, .. } = &order.phase {
+        assert!(matches!(&next.phase, Phase::Taken { by: after, .. } if after == by), "{}", context());
+    }
+    // A permanent fault of the attempt that is waited for ends the life.
+    if let Event::Submitted { attempt, outcome: SubmitOutcome::Refused(fault) } = event
+        && order.current() == Some(*attempt)
+        && policy.faults.rule(fault.class).remedy == Remedy::Tell
+        && order.wanted
+        && !order.attempts.iter().any(|attempt| matches!(attempt.progress, Progress::Trailing { .. }))
+    {
+        assert_eq!(next.phase, Phase::Failed { cause: FailCause::Refused(fault.clone()), at: now });
+    }
+}
+
+/// An answer that comes in is never thrown away without being counted.
+fn check_answer(order: &Order, event: &Event, decision: &Decision) {
+    let attempt = match event {
+        Event::CalledBack { attempt, word: Word::Answered(_), .. }
+        | Event::Polled { attempt, outcome: PollOutcome::Answered(_), .. } => *attempt,
+        _ => return,
+    };
+    let known = order.attempt(attempt).map(|attempt| &attempt.progress);
+    match (known, decision) {
+        (None, Decision::Ignore(_)) => {}
+        (Some(Progress::Answered | Progress::Spare { .. }), Decision::Ignore(_)) => {}
+        (Some(_), Decision::Advance(advance)) => {
+            let became = &advance.next.attempt(attempt).expect("still on record").progress;
+            let is_solved = matches!(&advance.next.phase, Phase::Solved { answer, .. } if answer.attempt == attempt);
+            let is_kept = matches!(became, Progress::Spare { .. });
+            assert!(is_solved || is_kept || advance.tally.wasted == 1, "{event:?} on {}", order.phase.name());
+            assert_eq!(advance.tally.cost_micros, 3);
+        }
+        (known, decision) => panic!("an answer to {known:?} led to {decision:?}"),
+    }
+}
+
+/// How much of an order matters for what can happen next: two with the same shape are explored once.
+fn shape(order: &Order) -> String {
+    let attempts: Vec<_> = order.attempts.iter().map(|a| core::mem::discriminant(&a.progress)).collect();
+    format!(
+        "{} {:?} {} {:?} {}",
+        order.phase.name(),
+        attempts,
+        order.wanted,
+        order.retries,
+        matches!(order.phase, Phase::Queued { held: true, .. })
+    )
+}
+
+/// Grows orders from a placement, breadth first, and checks every step on the way.
+fn explore(terms: &(Key, Arc<Terms>), policy: &Policy, most: usize) -> (BTreeMap<&'static str, usize>, usize) {
+    let first = placed(terms.0, &terms.1, policy);
+    let mut seen = BTreeSet::from([shape(&first)]);
+    let mut queue = alloc::collections::VecDeque::from([(first, START)]);
+    let (mut phases, mut steps) = (BTreeMap::new(), 0);
+    while let Some((order, then)) = queue.pop_front() {
+        check_order(&order);
+        *phases.entry(order.phase.name()).or_default() += 1;
+        for now in moments(&order, then) {
+            if let Placement::Commit { advance, .. } = place(Some(&order), order.key, &order.terms, now, policy) {
+                check_order(&advance.next);
+                assert_eq!(advance.effect, None, "placing pays for nothing by itself");
+                if seen.len() < most && seen.insert(shape(&advance.next)) {
+                    queue.push_back((advance.next, now));
+                }
+            }
+            for event in events(&order, now) {
+                steps += 1;
+                let decision = transition(&order, event.clone(), now, policy);
+                check_answer(&order, &event, &decision);
+                match decision {
+                    Decision::Advance(advance) => {
+                        check_step(&order, &event, now, policy, &advance);
+                        if seen.len() < most && seen.insert(shape(&advance.next)) {
+                            queue.push_back((advance.next, now));
+                        }
+                    }
+                    Decision::Act(effect) => {
+                        assert!(!matches!(effect, Effect::Submit { .. }), "money without a commit");
+                        if let Effect::Stock { attempt } = effect {
+                            check_order(&spare_as_order(&order, attempt, now).expect("there is a spare answer"));
+                        }
+                    }
+                    Decision::Ignore(_) => {}
+                }
+            }
+        }
+    }
+    (phases, steps)
+}
+
+#[test]
+fn every_phase_meets_every_event_at_every_interesting_moment() {
+    let mut steps = 0;
+    let mut met = BTreeSet::new();
+    for (callbacks, without_word) in [
+        (true, WithoutWord::Resubmit),
+        (false, WithoutWord::Resubmit),
+        (false, WithoutWord::Bury),
+    ] {
+        for (single_use, reuse, keyed) in [
+            (true, Reuse::Shared, false),
+            (true, Reuse::Shared, true),
+            (true, Reuse::Exclusive, false),
+            (true, Reuse::Exclusive, true),
+            (false, Reuse::Shared, false),
+        ] {
+            let terms = agreed(single_use, reuse, keyed);
+            let (phases, made) = explore(&terms, &policy(callbacks, without_word), 40);
+            steps += made;
+            met.extend(phases.into_keys());
+        }
+    }
+    let all = ["dead", "failed", "queued", "solved", "solving", "spoiled", "submitting", "taken", "unsure"];
+    assert_eq!(met.into_iter().collect::<Vec<_>>(), all);
+    assert!(steps > 100_000, "only {steps} steps");
+}
+
+/// A life told in one line: each step is an event and the seconds since the placement.
+fn tell(policy: &Policy, steps: &[(u64, Event)]) -> Order {
+    let (key, terms) = agreed(true, Reuse::Shared, false);
+    steps.iter().fold(placed(key, &terms, policy), |order, (at, event)| {
+        match transition(&order, event.clone(), START + secs(*at), policy) {
+            Decision::Advance(advance) => advance.next,
+            Decision::Act(_) => order,
+            Decision::Ignore(why) => panic!("{event:?} at {at} s on {}: {why:?}", order.phase.name()),
+        }
+    })
+}
+
+const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Open };
+
+fn refused(attempt: u32, class: FaultClass) -> Event {
+    Event::Submitted { attempt, outcome: SubmitOutcome::Refused(Fault::new(class, "CODE")) }
+}
+
+fn accepted(attempt: u32) -> Event {
+    Event::Submitted { attempt, outcome: SubmitOutcome::Accepted { task: format!("task-{attempt}") } }
+}
+
+fn called_back(attempt: u32) -> Event {
+    Event::CalledBack { attempt, task: None, word: Word::Answered(delivery("token")) }
+}
+
+/// Whoever goes through the submit again does not start counting at zero.
+#[test]
+fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    for class in FaultClass::ALL {
+        let rule = policy.faults.rule(class);
+        if matches!(rule.remedy, Remedy::Tell | Remedy::Hold) || class == FaultClass::Unknown {
+            continue;
+        }
+        let (key, terms) = agreed(true, Reuse::Shared, false);
+        let mut order = placed(key, &terms, &policy);
+        let mut now = START;
+        while order.phase.is_open() {
+            now = now.max(order.due().expect("an open order has an alarm"));
+            for event in [WAKE, refused(order.last_attempt + 1, class)] {
+                if let Decision::Advance(advance) = transition(&order, event, now, &policy) {
+                    order = advance.next;
+                }
+            }
+        }
+        assert_eq!(order.last_attempt, u32::from(rule.limit) + 1, "{class:?}");
+        assert!(matches!(&order.phase, Phase::Dead { cause: DeadCause::Spent(fault), .. } if fault.class == class));
+    }
+}
+
+#[test]
+fn a_closed_account_holds_the_order_until_a_person_mends_it_and_a_later_deadline_changes_nothing() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    for class in [FaultClass::Broke, FaultClass::Account] {
+        let held = tell(&policy, &[(0, WAKE), (1, refused(1, class))]);
+        assert_eq!(held.due(), Some(held.deadline));
+        let Placement::Commit { advance, .. } =
+            place(Some(&held), held.key, &held.terms, START + secs(200), &policy)
+        else {
+            panic!("a late joiner moves the deadline");
+        };
+        let Decision::Advance(still) = transition(&advance.next, WAKE, held.deadline, &policy) else { panic!() };
+        assert!(matches!(still.next.phase, Phase::Queued { held: true, .. }), "{:?}", still.next.phase);
+        let Decision::Advance(go) = transition(&still.next, Event::Released, START + secs(301), &policy) else {
+            panic!()
+        };
+        assert_eq!(go.next.due(), Some(START + secs(301)));
+    }
+}
+
+#[test]
+fn a_dead_letter_goes_on_with_the_task_that_it_has_paid_for() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let dead = tell(&policy, &[(0, WAKE), (1, accepted(1)), (300, WAKE)]);
+    assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Deadline, .. }));
+    let Decision::Advance(again) = transition(&dead, Event::Replayed, START + secs(310), &policy) else { panic!() };
+    assert!(matches!(again.next.phase, Phase::Solving { attempt: 1, .. }), "resumed, not paid for again");
+    let at = START + policy.task_life + secs(1);
+    let Decision::Advance(later) = transition(&dead, Event::Replayed, at, &policy) else { panic!() };
+    assert!(matches!(later.next.phase, Phase::Queued { .. }), "a task that old is not worth asking for");
+    let Decision::Advance(paid) = transition(&later.next, WAKE, at, &policy) else { panic!() };
+    assert_eq!(paid.tally.possible_doubles, 1, "and paying again is counted");
+}
+
+#[test]
+fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_the_stock() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let solved = tell(&policy, &[(0, WAKE), (2, unknown), (67, WAKE), (68, accepted(2)), (70, called_back(1))]);
+    assert!(matches!(&solved.phase, Phase::Solved { answer: Answer { attempt: 1, .. }, .. }));
+    assert_eq!(solved.possible_doubles, 1);
+    let now = START + secs(75);
+    let Decision::Advance(late) = transition(&solved, called_back(2), now, &policy) else { panic!() };
+    assert_eq!(late.effect, Some(Effect::Stock { attempt: 2 }));
+    let spare = spare_as_order(&late.next, 2, now).expect("there is a spare answer");
+    assert_eq!(spare.shelf().map(|(target, _)| target), Some(solved.terms.target));
+    assert_eq!(spare_as_order(&late.next, 2, now + secs(5)).map(|s| s.key), Some(spare.key), "the same each time");
+    let Decision::Advance(done) = transition(&late.next, Event::Stocked { attempt: 2 }, now, &policy) else {
+        panic!()
+    };
+    assert_eq!(done.next.due(), None);
+}
+
+/// Waiting a flat 120 s would find it dead on arrival; and 5 s of polling must not make it look younger than it is.
+#[test]
+fn an_answer_lives_from_the_earliest_moment_at_which_it_can_have_been_solved() {
+    let policy = policy(false, WithoutWord::Resubmit);
+    let polled = |asked: u64, outcome| Event::Polled { attempt: 1, asked: START + secs(asked), outcome };
+    let steps = [
+        (0, WAKE),
+        (1, accepted(1)),
+        (12, polled(10, PollOutcome::Pending)),
+        (20, polled(17, PollOutcome::Answered(delivery("token")))),
+    ];
+    let solved = tell(&policy, &steps);
+    let Phase::Solved { answer, .. } = &solved.phase else { panic!("{:?}", solved.phase) };
+    assert_eq!(answer.expires, Some(START + secs(10 + 120)), "not ready when asked at 10 s");
+    let at_once = tell(&policy, &[(5, WAKE), (9, accepted(1)), (30, called_back(1))]);
+    let Phase::Solved { answer, .. } = &at_once.phase else { panic!("{:?}", at_once.phase) };
+    assert_eq!(answer.expires, Some(START + secs(5 + 120)), "never asked: it may have been there from the start");
+}
+
+#[test]
+fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed_until_it_expires() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let (key, terms) = agreed(true, Reuse::Shared, true);
+    let mut order = placed(key, &terms, &policy);
+    let other = Arc::new(Terms { fingerprint: [1; 32], ..(*terms).clone() });
+    assert_eq!(
+        place(Some(&order), key, &other, START, &policy),
+        Placement::Refused(Refusal::OtherParameters)
+    );
+    for (at, event) in [(0, WAKE), (1, accepted(1)), (20, called_back(1))] {
+        let Decision::Advance(advance) = transition(&order, event, START + secs(at), &policy) else { panic!() };
+        order = advance.next;
+    }
+    let again = |at: u64| place(Some(&order), key, &terms, START + secs(at), &policy);
+    assert!(matches!(again(80), Placement::Stands { origin: crate::Origin::Replayed, .. }));
+    assert_eq!(again(81), Placement::Refused(Refusal::Expired), "never a second payment in silence");
+    assert_eq!(again(100_000), Placement::Refused(Refusal::Expired));
+}

@@ -13,7 +13,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub struct Crowd {
+pub(crate) struct Crowd {
     pub executor: Executor,
     pub fleet: Arc<Fleet>,
     pub truth: Arc<Mutex<Truth>>,
@@ -36,7 +36,7 @@ enum Word {
 
 impl Crowd {
     /// One caller who comes `visits` times.
-    pub fn send(self: &Arc<Self>, visits: usize, pause_ms: u64) {
+    pub(crate) fn send(self: &Arc<Self>, visits: usize, pause_ms: u64) {
         *locked(&self.busy) += 1;
         let crowd = Arc::clone(self);
         self.executor.spawn(WORLD, async move {
@@ -80,7 +80,10 @@ impl Crowd {
             self.executor.note(|| format!("visit {number} asks node {group} for {who}"));
             let (slot, word) = (Slot::default(), Slot::default());
             let (draft, kind) = (draft(&wish, &who), wish.kind);
-            self.executor.spawn(group, serve(self.executor.clone(), engine.clone(), (kind, draft), slot.clone(), word.clone()));
+            self.executor.spawn(
+                group,
+                serve(self.executor.clone(), engine.clone(), (kind, draft), slot.clone(), word.clone()),
+            );
             if self.listen(number, &slot).await
                 && (!self.maybe_cancel(&engine, group, number).await)
                 && self.listen(number, &word).await
@@ -186,6 +189,8 @@ fn refused(error: &PlaceError) -> Told {
             expired: *refusal == Refusal::Expired,
             needs_a_person: *refusal == Refusal::NeedsAPerson,
         },
-        PlaceError::Store(_) | PlaceError::UnknownKind { .. } | PlaceError::BadRequest(_) => Told::NotAccepted,
+        PlaceError::Store(_) | PlaceError::UnknownKind { .. } | PlaceError::BadRequest(_) => {
+            Told::NotAccepted
+        }
     }
 }

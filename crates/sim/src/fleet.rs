@@ -15,10 +15,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// No clock is further from the truth than this. What is promised about freshness is promised within it.
-pub const SKEW_MAX: i64 = 2_500;
+pub(crate) const SKEW_MAX: i64 = 2_500;
 
 /// A clock that may be wrong, and may be set right, or more wrong, at any time.
-pub struct NodeClock {
+pub(crate) struct NodeClock {
     executor: Executor,
     off_by: Arc<AtomicI64>,
 }
@@ -45,17 +45,26 @@ struct Node {
     spill: MemorySpill,
 }
 
+/// A store for one node, made from the real one.
+pub(crate) type WrapStore = fn(Arc<dyn Store>, &Executor, Group) -> Arc<dyn Store>;
+
 /// What the nodes are built from, and what a planted wrong idea may replace.
 pub struct Parts {
     pub settings: Settings,
-    pub wrap_store: fn(Arc<dyn Store>, &Executor, Group) -> Arc<dyn Store>,
+    pub wrap_store: WrapStore,
     pub wrap_provider: fn(Arc<dyn Provider>) -> Arc<dyn Provider>,
     pub wrap_spill: fn(Arc<dyn Spill>) -> Arc<dyn Spill>,
     /// Whether callbacks are acknowledged before they are taken in.
     pub acks_early: bool,
 }
 
-pub struct Fleet {
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+pub(crate) struct Fleet {
     executor: Executor,
     weather: Arc<Weather>,
     truth: Arc<Mutex<Truth>>,
@@ -68,7 +77,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    pub fn new(
+    pub(crate) fn new(
         service: &Arc<Service>,
         store: MemoryStore,
         parts: Parts,
@@ -95,7 +104,7 @@ impl Fleet {
     }
 
     /// Starts every node that is down and may come back.
-    pub fn start_nodes(self: &Arc<Self>) {
+    pub(crate) fn start_nodes(self: &Arc<Self>) {
         self.bury_the_dead();
         let now = self.executor.now();
         for (number, node) in locked(&self.nodes).iter_mut().enumerate() {
@@ -153,7 +162,7 @@ impl Fleet {
     }
 
     /// A node that answers, as a load balancer would find one. A frozen one looks alive from outside.
-    pub fn pick(&self) -> Option<(Arc<Engine>, Group)> {
+    pub(crate) fn pick(&self) -> Option<(Arc<Engine>, Group)> {
         self.bury_the_dead();
         let nodes = locked(&self.nodes);
         let up: Vec<_> = nodes.iter().filter_map(|node| node.up.clone()).collect();
@@ -162,13 +171,18 @@ impl Fleet {
     }
 
     #[must_use]
-    pub fn up(&self) -> Vec<(Arc<Engine>, Group)> {
+    pub(crate) fn up(&self) -> Vec<(Arc<Engine>, Group)> {
         self.bury_the_dead();
         locked(&self.nodes).iter().filter_map(|node| node.up.clone()).collect()
     }
 
     /// Hands a callback to a node; the slot is filled once it may be acknowledged, by the node that is named.
-    pub fn call_back(&self, segment: &str, task: Option<String>, word: Word) -> Option<(Slot<bool>, Group)> {
+    pub(crate) fn call_back(
+        &self,
+        segment: &str,
+        task: Option<String>,
+        word: Word,
+    ) -> Option<(Slot<bool>, Group)> {
         let (engine, group) = self.pick()?;
         let slot = Slot::default();
         let (ack, segment, early) = (slot.clone(), segment.to_owned(), self.parts.acks_early);
@@ -176,7 +190,7 @@ impl Fleet {
         self.executor.spawn(group, async move {
             if early {
                 ack.fill(true);
-                executor.sleep(1).await;
+                executor.sleep(200).await;
             }
             let heard = engine.called_back(&segment, task, word).await;
             if !early {
@@ -186,14 +200,14 @@ impl Fleet {
         Some((slot, group))
     }
 
-    pub fn doom_one(&self, polls: u64) {
+    pub(crate) fn doom_one(&self, polls: u64) {
         if let Some((_, group)) = self.pick() {
             self.executor.doom(group, polls);
         }
     }
 
     /// Freezes a node and says which, so that it can be thawed.
-    pub fn freeze_one(&self) -> Option<Group> {
+    pub(crate) fn freeze_one(&self) -> Option<Group> {
         let (_, group) = self.pick()?;
         let now = self.executor.now();
         self.executor.freeze(group);
@@ -202,13 +216,13 @@ impl Fleet {
         Some(group)
     }
 
-    pub fn thaw(&self, group: Group) {
+    pub(crate) fn thaw(&self, group: Group) {
         self.executor.thaw(group);
         self.executor.note(|| format!("node {group} thaws"));
     }
 
     /// Sets one node's clock to another wrong time.
-    pub fn jump_one(&self) {
+    pub(crate) fn jump_one(&self) {
         let nodes = locked(&self.nodes);
         let mut dice = locked(&self.dice);
         let node = dice.index(nodes.len());
@@ -216,7 +230,7 @@ impl Fleet {
     }
 
     /// No node stays down longer than it takes to start it.
-    pub fn revive_all(&self) {
+    pub(crate) fn revive_all(&self) {
         self.bury_the_dead();
         for node in locked(&self.nodes).iter_mut() {
             node.restart_at = 0;
@@ -224,18 +238,18 @@ impl Fleet {
     }
 
     #[must_use]
-    pub fn panics(&self) -> u64 {
+    pub(crate) fn panics(&self) -> u64 {
         self.up().iter().map(|(engine, _)| engine.panics()).sum()
     }
 
     /// How many callbacks the living nodes have recognised as not theirs.
     #[must_use]
-    pub fn forged(&self) -> u64 {
+    pub(crate) fn forged(&self) -> u64 {
         self.up().iter().map(|(engine, _)| engine.forged()).sum()
     }
 
     #[must_use]
-    pub fn spilled(&self) -> usize {
+    pub(crate) fn spilled(&self) -> usize {
         locked(&self.nodes).iter().map(|node| node.spill.waiting().map_or(0, |waiting| waiting.len())).sum()
     }
 }

@@ -4,7 +4,7 @@
 use crate::fleet::SKEW_MAX;
 use crate::provider::PRICE;
 use crate::truth::{Fate, Task, Told, Trouble, Truth, Visit};
-use quittance_lifecycle::{Attempt, Beat, FaultClass, Key, Order, Phase, Policy, Progress, Reuse, Tally};
+use quittance_lifecycle::{Attempt, Beat, FaultClass, Key, Order, Phase, Progress, Reuse, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -21,11 +21,10 @@ impl fmt::Display for Breach {
     }
 }
 
-pub struct Evidence<'a> {
+pub(crate) struct Evidence<'a> {
     pub truth: &'a Truth,
     pub orders: &'a [Order],
     pub books: &'a Tally,
-    pub policy: &'a Policy,
     pub spilled: usize,
 }
 
@@ -68,7 +67,7 @@ struct Court<'a> {
 }
 
 #[must_use]
-pub fn judge(evidence: &Evidence<'_>) -> Vec<Breach> {
+pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Breach> {
     let truth = evidence.truth;
     let mut court = Court {
         evidence,
@@ -117,7 +116,9 @@ impl Court<'_> {
     /// Whether its answer was put in stock, which serves exclusive orders only, as yet.
     fn went_to_stock(&self, task: &Task) -> bool {
         let stocked = Beat::Stocked { attempt: task.attempt };
-        self.orders.get(&task.key).is_some_and(|order| order.story.entries.iter().any(|entry| entry.beat == stocked))
+        self.orders
+            .get(&task.key)
+            .is_some_and(|order| order.story.entries.iter().any(|entry| entry.beat == stocked))
     }
 
     /// Whether the order was cancelled, and somebody who shares with nobody may have taken its answer from the shelf.
@@ -155,7 +156,10 @@ impl Court<'_> {
             if let Some(key) = visit.key
                 && !self.orders.contains_key(&key)
             {
-                self.find("never lost", format!("visit {number} was accepted as {key:?}, which is not on record"));
+                self.find(
+                    "never lost",
+                    format!("visit {number} was accepted as {key:?}, which is not on record"),
+                );
             }
         }
         if self.evidence.spilled > 0 {
@@ -171,7 +175,8 @@ impl Court<'_> {
             // Each payment that somebody bought in spite of, counted once.
             let mut doubles = BTreeSet::new();
             for (n, task) in tasks.iter().enumerate() {
-                let alive: Vec<_> = tasks[..n].iter().filter(|earlier| !self.is_over(earlier, task)).collect();
+                let alive: Vec<_> =
+                    tasks[..n].iter().filter(|earlier| !self.is_over(earlier, task)).collect();
                 if let Some(earlier) = alive.iter().find(|earlier| !self.is_excused(earlier, task)) {
                     let detail = format!("{who}: task {} while {} was alive and known", task.id, earlier.id);
                     self.find("paid once", detail);
@@ -179,7 +184,8 @@ impl Court<'_> {
                 doubles.extend(alive.iter().map(|earlier| earlier.id));
             }
             let keys: BTreeSet<Key> = tasks.iter().map(|task| task.key).collect();
-            let listed: u32 = keys.iter().filter_map(|key| self.orders.get(key)).map(|o| o.possible_doubles).sum();
+            let listed: u32 =
+                keys.iter().filter_map(|key| self.orders.get(key)).map(|o| o.possible_doubles).sum();
             let doubles = doubles.len();
             if doubles > listed as usize {
                 let detail = format!("{who}: {doubles} double payments, {listed} listed");
@@ -190,7 +196,8 @@ impl Court<'_> {
 
     /// Whether nothing was to be expected of `earlier` any more when `later` was bought.
     fn is_over(&self, earlier: &Task, later: &Task) -> bool {
-        let known = [earlier.fault_told, earlier.answer_told, earlier.callback_heard].into_iter().flatten().min();
+        let known =
+            [earlier.fault_told, earlier.answer_told, earlier.callback_heard].into_iter().flatten().min();
         let Some(told) = known.filter(|told| *told <= later.sent_at) else { return false };
         if earlier.fate == Fate::Unsolvable || earlier.fault_told.is_some_and(|at| at <= later.sent_at) {
             return true;
@@ -201,10 +208,14 @@ impl Court<'_> {
         let kind = earlier.identity.split('|').nth(1).unwrap_or_default();
         let Some((life, margin)) = life_of(kind) else { return false };
         let wanted = self.visits.get(earlier.who.as_str()).into_iter().flatten();
-        let most = wanted.filter_map(|visit| visit.wish.min_life).max().map_or(margin, |min_life| {
-            u64::try_from(min_life.as_millis()).unwrap_or(u64::MAX).max(margin)
-        });
-        let too_old = later.sent_at + TRAVEL + SLACK >= earlier.accepted_at + life - most;
+        let most = wanted
+            .filter_map(|visit| visit.wish.min_life)
+            .max()
+            .map_or(margin, |min_life| u64::try_from(min_life.as_millis()).unwrap_or(u64::MAX).max(margin));
+        // A submit may have been frozen on its way; what counts for its age is when it was meant to leave.
+        let meant = self.attempt(earlier).map_or(u64::MAX, |attempt| attempt.sent.as_millis());
+        let oldest = meant.min(earlier.accepted_at - TRAVEL);
+        let too_old = later.sent_at + SLACK >= oldest + life - most;
         let is_shared = earlier.who.starts_with("shared");
         too_old || (is_shared && later.sent_at + SLACK >= told + SHARE_WINDOW)
     }
@@ -256,7 +267,8 @@ impl Court<'_> {
     }
 
     fn answers_are_right_fresh_and_not_given_twice(&mut self) {
-        let by_token: BTreeMap<String, &Task> = self.truth.tasks.iter().map(|task| (task.token(), task)).collect();
+        let by_token: BTreeMap<String, &Task> =
+            self.truth.tasks.iter().map(|task| (task.token(), task)).collect();
         let mut given: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for visit in &self.truth.visits {
             let Some((at, Told::Answer { token })) = &visit.told else { continue };
@@ -272,11 +284,16 @@ impl Court<'_> {
                 self.find("no two orders are mixed up", detail);
             }
             let Some((life, margin)) = life_of(visit.wish.kind) else { continue };
-            let min_life =
-                visit.wish.min_life.map_or(margin, |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            let min_life = visit
+                .wish
+                .min_life
+                .map_or(margin, |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
             let left = (task.solves_at + life).saturating_sub(*at);
             if left == 0 || left + SLACK < min_life {
-                self.find("never stale", format!("{who} was given {token} with {left} ms of {min_life} left"));
+                self.find(
+                    "never stale",
+                    format!("{who} was given {token} with {left} ms of {min_life} left"),
+                );
             }
         }
         for (token, receivers) in given {
@@ -322,12 +339,12 @@ impl Court<'_> {
             let released = self.truth.released.iter().map(|(_, from, _)| *from).find(|from| *from >= at);
             let until = released.unwrap_or(u64::MAX);
             let asked_again = |sent: u64| {
-                self.visits
-                    .get(refused.who.as_str())
-                    .is_some_and(|visits| visits.iter().any(|visit| {
+                self.visits.get(refused.who.as_str()).is_some_and(|visits| {
+                    visits.iter().any(|visit| {
                         // It may have stood before a frozen node since long before.
                         visit.begun_at <= sent && visit.accepted.is_none_or(|accepted| accepted > at)
-                    }))
+                    })
+                })
             };
             let again = self.truth.arrivals.iter().find(|(sent, who, _)| {
                 *who == refused.who && *sent > at + SLACK && *sent < until && !asked_again(*sent)
@@ -339,9 +356,10 @@ impl Court<'_> {
             let released_here =
                 self.truth.released.iter().find(|(node, from, _)| *node == refused.node && *from >= at);
             let until_here = released_here.map_or(u64::MAX, |(_, from, _)| *from);
-            let from_here = self.truth.arrivals.iter().find(|(sent, _, node)| {
-                *node == refused.node && *sent > at + 15_000 && *sent < until_here
-            });
+            let from_here =
+                self.truth.arrivals.iter().find(|(sent, _, node)| {
+                    *node == refused.node && *sent > at + 15_000 && *sent < until_here
+                });
             if let Some((sent, who, node)) = from_here {
                 let detail = format!("node {node} was refused at {at} and sent {who} at {sent}");
                 self.find("a closed account is left in peace", detail);
@@ -368,28 +386,36 @@ impl Court<'_> {
                 }
                 Some((_, Told::Refused { held_back: true, .. })) => {
                     let from = visit.begun_at.saturating_sub(REFUSAL_HOLD + 2 * SLACK);
-                    let refused = self.truth.refused.iter().any(|r| r.who == visit.who && r.reached >= Some(from));
+                    let refused =
+                        self.truth.refused.iter().any(|r| r.who == visit.who && r.reached >= Some(from));
                     let vanished =
                         self.truth.tasks.iter().any(|t| t.who == visit.who && t.fault_told >= Some(from));
                     if !refused && !vanished {
-                        self.find("failure is not cached", format!("visit {number} was held back for too long"));
+                        self.find(
+                            "failure is not cached",
+                            format!("visit {number} was held back for too long"),
+                        );
                     }
                 }
                 Some((at, Told::Expired)) if visit.wish.idempotency_key.is_none() => {
-                    let is_borderline = visit.key.and_then(|key| self.orders.get(&key)).is_some_and(|order| {
-                        let min_life = visit.wish.min_life.unwrap_or(order.terms.min_life);
-                        let expires = match &order.phase {
-                            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => answer.expires,
-                            _ => None,
-                        };
-                        visit.wish.min_life.is_some()
-                            || expires.is_some_and(|expires| {
-                                let left = expires.as_millis().saturating_sub(*at);
-                                u128::from(left + 2 * SLACK) >= min_life.as_millis()
-                            })
-                    });
+                    let is_borderline =
+                        visit.key.and_then(|key| self.orders.get(&key)).is_some_and(|order| {
+                            let min_life = visit.wish.min_life.unwrap_or(order.terms.min_life);
+                            let expires = match &order.phase {
+                                Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => answer.expires,
+                                _ => None,
+                            };
+                            visit.wish.min_life.is_some()
+                                || expires.is_some_and(|expires| {
+                                    let left = expires.as_millis().saturating_sub(*at);
+                                    u128::from(left + 2 * SLACK) >= min_life.as_millis()
+                                })
+                        });
                     if !is_borderline {
-                        self.find("callers are told", format!("visit {number} got nothing but an expired answer"));
+                        self.find(
+                            "callers are told",
+                            format!("visit {number} got nothing but an expired answer"),
+                        );
                     }
                 }
                 Some((_, Told::TakenByAnother | Told::Forgotten | Told::NotAccepted)) => {
@@ -430,7 +456,8 @@ impl Court<'_> {
         // Every payment is known, or stands in the records as a doubt.
         for task in &self.truth.tasks {
             let Some(attempt) = self.attempt(task) else { continue };
-            let is_doubt = matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. } | Progress::Faulted);
+            let is_doubt =
+                matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. } | Progress::Faulted);
             if !attempt.accepted && !is_doubt {
                 let detail = format!("task {} is neither known nor in doubt", task.id);
                 self.find("every doubt in plain sight", detail);
@@ -441,5 +468,6 @@ impl Court<'_> {
 
 /// A wish that the provider can fulfil.
 fn is_fine(visit: &Visit) -> bool {
-    !visit.wish.site.contains("bad-site") && (visit.wish.reuse == Reuse::Shared || visit.wish.idempotency_key.is_none())
+    !visit.wish.site.contains("bad-site")
+        && (visit.wish.reuse == Reuse::Shared || visit.wish.idempotency_key.is_none())
 }

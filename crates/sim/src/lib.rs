@@ -5,19 +5,21 @@
 //! A simulation that no bug fails tests nothing: [`plants`] has a wrong idea for every promise, and each must be caught.
 #![forbid(unsafe_code)]
 
-pub mod callers;
+mod callers;
 pub mod dice;
 pub mod executor;
-pub mod fleet;
-pub mod judge;
-pub mod life;
+mod fleet;
+mod judge;
+mod life;
 pub mod night;
 pub mod plants;
-pub mod provider;
-pub mod store;
+mod provider;
+mod store;
 pub mod truth;
-pub mod weather;
+mod weather;
 
+pub use fleet::Parts;
 pub use judge::Breach;
 pub use life::{Life, Script, live};
 pub use plants::{PLANTS, Plant};
+pub use weather::Troubles;

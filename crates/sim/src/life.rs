@@ -22,6 +22,9 @@ const START: u64 = 1_800_000_000_000;
 /// How long after the storm everything must have come to an end.
 const CALM: u64 = 3_600_000;
 
+/// When the last thing that people do to a calm system is done.
+const SETTLED: u64 = 60_000;
+
 /// How large a life is, and how bad its weather.
 #[derive(Clone, Debug)]
 pub struct Script {
@@ -50,7 +53,8 @@ impl Script {
     pub fn draw(seed: u64) -> Self {
         let mut dice = Dice::new(seed, "script");
         let mut some = |least: u64, most: u64| if dice.chance(500) { dice.in_range(least..most) } else { 0 };
-        let (kills_ms, freezes_ms, jumps_ms) = (some(5_000, 60_000), some(10_000, 90_000), some(10_000, 60_000));
+        let (kills_ms, freezes_ms, jumps_ms) =
+            (some(5_000, 60_000), some(10_000, 90_000), some(10_000, 60_000));
         let (store_outages_ms, provider_outages_ms) = (some(20_000, 120_000), some(20_000, 120_000));
         let (account_ms, forgeries_ms) = (some(60_000, 200_000), some(2_000, 20_000));
         let cancels_per_mille = some(20, 200);
@@ -83,11 +87,8 @@ impl Script {
     /// One large storm: 50 callers make 2,000 requests for 200 things, on three nodes.
     #[must_use]
     pub fn demo() -> Self {
-        let pace = Pace {
-            p50: Duration::from_secs(25),
-            p95: Duration::from_secs(55),
-            p99: Duration::from_secs(90),
-        };
+        let pace =
+            Pace { p50: Duration::from_secs(25), p95: Duration::from_secs(55), p99: Duration::from_secs(90) };
         Self {
             nodes: 3,
             callers: 50,
@@ -141,7 +142,13 @@ pub struct Life {
 }
 
 /// Lives one life. `progress` is told, now and then, how many of the callers' visits are over.
-pub fn live(seed: u64, script: &Script, plant: Option<Plant>, traced: bool, progress: &mut dyn FnMut(usize)) -> Life {
+pub fn live(
+    seed: u64,
+    script: &Script,
+    plant: Option<Plant>,
+    traced: bool,
+    progress: &mut dyn FnMut(usize),
+) -> Life {
     let executor = Executor::new(seed, START, traced);
     let weather = Arc::new(Weather::new(script.troubles.clone()));
     let truth = Arc::new(Mutex::new(Truth::default()));
@@ -197,8 +204,10 @@ pub fn live(seed: u64, script: &Script, plant: Option<Plant>, traced: bool, prog
         crowd.send(2, 60_000);
     }
     replay_dead_letters(&executor, &store, &service, &fleet);
-    let horizon = executor.now() + CALM;
-    executor.run(horizon, || tick() && *locked(&crowd.busy) == 0 && has_ended(&store));
+    let (settled, horizon) = (executor.now() + SETTLED, executor.now() + CALM);
+    executor.run(horizon, || {
+        tick() && *locked(&crowd.busy) == 0 && executor.now() > settled && has_ended(&store)
+    });
     progress(*locked(&crowd.visits_done));
     finish(seed, script, &executor, &store, &fleet, &truth)
 }
@@ -229,7 +238,11 @@ fn wishes(dice: &mut Dice, count: usize) -> Vec<Wish> {
                 _ => format!("site-{}", n / 3),
             };
             let page = if kind == "image" { String::new() } else { format!("https://example.com/{}", n % 2) };
-            let action = if kind == "recaptcha_v3" { ["login", "buy"][dice.index(2)].to_owned() } else { String::new() };
+            let action = if kind == "recaptcha_v3" {
+                ["login", "buy"][dice.index(2)].to_owned()
+            } else {
+                String::new()
+            };
             Wish {
                 tenant: ["ada", "bob"][usize::from(dice.chance(200))].into(),
                 kind,
@@ -381,7 +394,9 @@ fn replay_dead_letters(executor: &Executor, store: &MemoryStore, service: &Arc<S
         for order in all_orders(&store).iter().filter(|order| matches!(order.phase, Phase::Dead { .. })) {
             if let Ok(Applied::Advanced { now, .. }) = engine.replay(&order.key).await {
                 let name = now.order.terms.params.get("soft_id").map(|who| who.as_bytes().to_vec());
-                locked(&service.truth).replayed.push(String::from_utf8_lossy(&name.unwrap_or_default()).into());
+                locked(&service.truth)
+                    .replayed
+                    .push(String::from_utf8_lossy(&name.unwrap_or_default()).into());
             }
         }
     });
@@ -399,7 +414,7 @@ fn has_ended(store: &MemoryStore) -> bool {
 
 fn finish(
     seed: u64,
-    script: &Script,
+    _script: &Script,
     executor: &Executor,
     store: &MemoryStore,
     fleet: &Arc<Fleet>,
@@ -415,8 +430,16 @@ fn finish(
     locked(truth).panics += fleet.panics();
     let truth = locked(truth).clone();
     let orders = all_orders(store);
-    let evidence =
-        Evidence { truth: &truth, orders: &orders, books: &books, policy: &script.policy, spilled: fleet.spilled() };
+    let evidence = Evidence { truth: &truth, orders: &orders, books: &books, spilled: fleet.spilled() };
     let breaches = judge::judge(&evidence);
-    Life { seed, breaches, books, trace: executor.take_trace(), forged: fleet.forged(), polls: executor.polls(), truth, orders }
+    Life {
+        seed,
+        breaches,
+        books,
+        trace: executor.take_trace(),
+        forged: fleet.forged(),
+        polls: executor.polls(),
+        truth,
+        orders,
+    }
 }

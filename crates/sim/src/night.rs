@@ -21,7 +21,13 @@ pub struct Night {
 }
 
 /// Lives the lives with these seeds on all cores; stops early when `enough` are broken.
-pub fn run(first: u64, count: u64, plant: Option<Plant>, enough: usize, tell: &(dyn Fn(u64) + Sync)) -> Night {
+pub fn run(
+    first: u64,
+    count: u64,
+    plant: Option<Plant>,
+    enough: usize,
+    tell: &(dyn Fn(u64) + Sync),
+) -> Night {
     let (next, done, over) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let night = Mutex::new(Night::default());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -113,7 +119,9 @@ pub fn main(args: impl Iterator<Item = String>, replay: Option<String>) -> ExitC
         println!("{name:>22} {count}");
     }
     for (seed, breach) in &night.broken {
-        println!("BROKEN in life {seed}: {breach}\n  replay it: SIM_SEED={seed} cargo run --release -p quittance-sim");
+        println!(
+            "BROKEN in life {seed}: {breach}\n  replay it: SIM_SEED={seed} cargo run --release -p quittance-sim"
+        );
     }
     if night.broken.is_empty() {
         println!("every promise held");
@@ -157,7 +165,9 @@ fn plant_all(first: u64) -> ExitCode {
     for plant in PLANTS {
         let night = run(first, PLANT_LIVES_MAX, Some(*plant), 1, &|_| {});
         match night.broken.first() {
-            Some((seed, breach)) => println!("{:>5} lives  {}\n             {breach} (seed {seed})", night.lives, plant.name),
+            Some((seed, breach)) => {
+                println!("{:>5} lives  {}\n             {breach} (seed {seed})", night.lives, plant.name);
+            }
             None => {
                 missed += 1;
                 println!("    -        {}: NOT CAUGHT in {} lives", plant.name, night.lives);

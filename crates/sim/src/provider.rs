@@ -16,19 +16,19 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
 /// What one answer costs, in millionths.
-pub const PRICE: u64 = 2_990;
+pub(crate) const PRICE: u64 = 2_990;
 /// How long our side of the wire waits for a reply.
 const WIRE_WAIT: u64 = 20_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Account {
+pub(crate) enum Account {
     Open,
     Broke,
     Closed,
 }
 
 /// The provider itself: one for all nodes.
-pub struct Service {
+pub(crate) struct Service {
     pub executor: Executor,
     pub weather: Arc<Weather>,
     pub truth: Arc<Mutex<Truth>>,
@@ -38,7 +38,7 @@ pub struct Service {
 }
 
 /// One node's line to the provider.
-pub struct Line {
+pub(crate) struct Line {
     pub service: Arc<Service>,
     pub node: Group,
 }
@@ -85,13 +85,22 @@ impl Service {
             Account::Open if order.identity.contains("bad-site") => {
                 Some((FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY"))
             }
-            Account::Open if self.strikes(|t| t.submit_busy) => Some((FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE")),
-            Account::Open if self.strikes(|t| t.submit_odd) => Some((FaultClass::UnknownCode, "ERROR_BLUE_MOON")),
+            Account::Open if self.strikes(|t| t.submit_busy) => {
+                Some((FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"))
+            }
+            Account::Open if self.strikes(|t| t.submit_odd) => {
+                Some((FaultClass::UnknownCode, "ERROR_BLUE_MOON"))
+            }
             Account::Open => None,
         };
         if let Some((class, code)) = class {
-            let refused =
-                Refused { who: order.who.clone(), node: order.node, sent_at: order.sent_at, class, reached: None };
+            let refused = Refused {
+                who: order.who.clone(),
+                node: order.node,
+                sent_at: order.sent_at,
+                class,
+                reached: None,
+            };
             locked(&self.truth).refused.push(refused);
             return (SubmitOutcome::Refused(Fault::new(class, code)), None);
         }
@@ -119,7 +128,8 @@ impl Service {
             acked_by: None,
             callback_heard: None,
         };
-        self.executor.note(|| format!("provider takes task {id} for {} attempt {}", order.who, order.attempt));
+        self.executor
+            .note(|| format!("provider takes task {id} for {} attempt {}", order.who, order.attempt));
         let (fate, token) = (task.fate, task.token());
         truth.tasks.push(task);
         drop(truth);
@@ -199,7 +209,9 @@ impl Service {
     async fn deliver(&self, id: u64, address: &str, word: &Word) -> bool {
         let Some(fleet) = locked(&self.fleet).clone() else { return false };
         let segment = address.rsplit('/').next().unwrap_or_default();
-        let Some((ack, node)) = fleet.call_back(segment, Some(id.to_string()), word.clone()) else { return false };
+        let Some((ack, node)) = fleet.call_back(segment, Some(id.to_string()), word.clone()) else {
+            return false;
+        };
         let heard = self.executor.now();
         if let Some(task) = locked(&self.truth).tasks.iter_mut().find(|task| task.id == id) {
             task.callback_heard.get_or_insert(heard);
@@ -285,15 +297,16 @@ impl Provider for Line {
         let mut replies = Vec::new();
         for task in tasks {
             let id = task.parse().unwrap_or(0);
-            let outcome = if service.strikes(|t| t.poll_lost) || service.weather.is_provider_down(executor.now()) {
-                PollOutcome::NoWord
-            } else if service.strikes(|t| t.poll_busy) {
-                PollOutcome::Faulted(Fault::new(FaultClass::Busy, "ERROR_TOO_MUCH_REQUESTS"))
-            } else if service.strikes(|t| t.poll_odd) {
-                PollOutcome::Faulted(Fault::new(FaultClass::UnknownCode, "<html>502 Bad Gateway</html>"))
-            } else {
-                service.state(id)
-            };
+            let outcome =
+                if service.strikes(|t| t.poll_lost) || service.weather.is_provider_down(executor.now()) {
+                    PollOutcome::NoWord
+                } else if service.strikes(|t| t.poll_busy) {
+                    PollOutcome::Faulted(Fault::new(FaultClass::Busy, "ERROR_TOO_MUCH_REQUESTS"))
+                } else if service.strikes(|t| t.poll_odd) {
+                    PollOutcome::Faulted(Fault::new(FaultClass::UnknownCode, "<html>502 Bad Gateway</html>"))
+                } else {
+                    service.state(id)
+                };
             if !service.strikes(|t| t.poll_part_missing) {
                 replies.push((task.clone(), outcome));
             }
@@ -302,7 +315,9 @@ impl Provider for Line {
         let now = executor.now();
         let mut truth = locked(&service.truth);
         for (task, outcome) in &replies {
-            let Some(task) = truth.tasks.iter_mut().find(|known| known.id.to_string() == *task) else { continue };
+            let Some(task) = truth.tasks.iter_mut().find(|known| known.id.to_string() == *task) else {
+                continue;
+            };
             match outcome {
                 PollOutcome::Answered(_) => _ = task.answer_told.get_or_insert(now),
                 PollOutcome::Faulted(fault)
@@ -336,7 +351,10 @@ impl Line {
         } else if let SubmitOutcome::Refused(fault) = outcome {
             let node = self.node;
             let same = |refused: &&mut Refused| {
-                refused.who == who && refused.node == node && refused.class == fault.class && refused.reached.is_none()
+                refused.who == who
+                    && refused.node == node
+                    && refused.class == fault.class
+                    && refused.reached.is_none()
             };
             if let Some(refused) = truth.refused.iter_mut().find(same) {
                 refused.reached = Some(now);

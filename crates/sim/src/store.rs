@@ -6,10 +6,12 @@ use crate::executor::{Executor, Slot, WORLD, locked};
 use crate::weather::Weather;
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
-use quittance_ports::{Commit, Day, Due, Line, MemoryStore, Store, StoreError, Version, Versioned, Watch, Which};
+use quittance_ports::{
+    Commit, Day, Due, Line, MemoryStore, Store, StoreError, Version, Versioned, Watch, Which,
+};
 use std::sync::{Arc, Mutex};
 
-pub struct RudeStore {
+pub(crate) struct RudeStore {
     pub inner: MemoryStore,
     pub executor: Executor,
     pub weather: Arc<Weather>,
@@ -94,7 +96,12 @@ impl Store for RudeStore {
         self.inner.watch(key).await
     }
 
-    async fn list(&self, which: Which, after: Option<&Key>, limit: usize) -> Result<Vec<Versioned>, StoreError> {
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Versioned>, StoreError> {
         self.go("listing").await?;
         self.inner.list(which, after, limit).await
     }

@@ -52,7 +52,7 @@ troubles! {
 
 /// The weather over one life, seen by everybody in it.
 #[derive(Debug, Default)]
-pub struct Weather {
+pub(crate) struct Weather {
     pub troubles: Troubles,
     calm: AtomicBool,
     store_down_until: AtomicU64,
@@ -61,41 +61,41 @@ pub struct Weather {
 
 impl Weather {
     #[must_use]
-    pub fn new(troubles: Troubles) -> Self {
+    pub(crate) fn new(troubles: Troubles) -> Self {
         Self { troubles, ..Self::default() }
     }
 
-    pub fn calm_down(&self) {
+    pub(crate) fn calm_down(&self) {
         self.calm.store(true, Ordering::Relaxed);
         self.store_down_until.store(0, Ordering::Relaxed);
         self.provider_down_until.store(0, Ordering::Relaxed);
     }
 
     #[must_use]
-    pub fn is_calm(&self) -> bool {
+    pub(crate) fn is_calm(&self) -> bool {
         self.calm.load(Ordering::Relaxed)
     }
 
     /// Whether a trouble strikes now.
-    pub fn strikes(&self, dice: &mut Dice, trouble: fn(&Troubles) -> u64) -> bool {
+    pub(crate) fn strikes(&self, dice: &mut Dice, trouble: fn(&Troubles) -> u64) -> bool {
         !self.is_calm() && dice.chance(trouble(&self.troubles))
     }
 
-    pub fn take_store_down(&self, until: u64) {
+    pub(crate) fn take_store_down(&self, until: u64) {
         self.store_down_until.store(until, Ordering::Relaxed);
     }
 
     #[must_use]
-    pub fn is_store_down(&self, now: u64) -> bool {
+    pub(crate) fn is_store_down(&self, now: u64) -> bool {
         now < self.store_down_until.load(Ordering::Relaxed)
     }
 
-    pub fn take_provider_down(&self, until: u64) {
+    pub(crate) fn take_provider_down(&self, until: u64) {
         self.provider_down_until.store(until, Ordering::Relaxed);
     }
 
     #[must_use]
-    pub fn is_provider_down(&self, now: u64) -> bool {
+    pub(crate) fn is_provider_down(&self, now: u64) -> bool {
         now < self.provider_down_until.load(Ordering::Relaxed)
     }
 }

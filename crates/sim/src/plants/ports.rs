@@ -4,8 +4,8 @@
 use crate::executor::{Executor, Group};
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Field, Goods, Key, Kind, Money, Order, Phase, PollOutcome, SubmitOutcome, Tally,
-    Target, Timestamp,
+    Delivery, Fault, FaultClass, Field, Goods, Key, Kind, Money, Order, Phase, PollOutcome, SubmitOutcome,
+    Tally, Target, Timestamp,
 };
 use quittance_ports::{
     Arrival, Commit, Day, Due, Line, Provider, Spill, SpillError, Store, StoreError, Submission, Version,
@@ -32,7 +32,11 @@ fn wrong(store: Arc<dyn Store>, executor: &Executor, group: Group, idea: Idea) -
     Arc::new(WrongStore { store, executor: executor.clone(), group, idea })
 }
 
-pub(super) fn effects_before_commit(store: Arc<dyn Store>, executor: &Executor, group: Group) -> Arc<dyn Store> {
+pub(super) fn effects_before_commit(
+    store: Arc<dyn Store>,
+    executor: &Executor,
+    group: Group,
+) -> Arc<dyn Store> {
     wrong(store, executor, group, Idea::EffectsFirst)
 }
 
@@ -40,7 +44,11 @@ pub(super) fn last_write_wins(store: Arc<dyn Store>, executor: &Executor, group:
     wrong(store, executor, group, Idea::LastWriteWins)
 }
 
-pub(super) fn a_lost_race_still_performs(store: Arc<dyn Store>, executor: &Executor, group: Group) -> Arc<dyn Store> {
+pub(super) fn a_lost_race_still_performs(
+    store: Arc<dyn Store>,
+    executor: &Executor,
+    group: Group,
+) -> Arc<dyn Store> {
     wrong(store, executor, group, Idea::LoserPerforms)
 }
 
@@ -98,7 +106,12 @@ impl Store for WrongStore {
         self.store.shelf(target, now, limit).await
     }
 
-    async fn list(&self, which: Which, after: Option<&Key>, limit: usize) -> Result<Vec<Versioned>, StoreError> {
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Versioned>, StoreError> {
         self.store.list(which, after, limit).await
     }
 
@@ -115,10 +128,12 @@ impl Store for WrongStore {
     }
 }
 
+type Replies = Vec<(String, PollOutcome)>;
+
 struct WrongProvider {
     provider: Arc<dyn Provider>,
     submitted: fn(SubmitOutcome) -> SubmitOutcome,
-    polled: fn(&[String], Vec<(String, PollOutcome)>) -> Vec<(String, PollOutcome)>,
+    polled: fn(&[String], Replies) -> Replies,
 }
 
 fn mishearing(provider: Arc<dyn Provider>) -> WrongProvider {
@@ -134,7 +149,7 @@ pub(super) fn silence_means_no(provider: Arc<dyn Provider>) -> Arc<dyn Provider>
 }
 
 pub(super) fn a_code_is_a_token(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
-    let polled = |_: &[String], replies: Vec<(String, PollOutcome)>| {
+    let polled = |_: &[String], replies: Replies| {
         let taken_literally = |outcome| match outcome {
             PollOutcome::Faulted(fault) => PollOutcome::Answered(Delivery {
                 goods: Goods::text(fault.code),
@@ -159,7 +174,7 @@ pub(super) fn an_account_is_busy(provider: Arc<dyn Provider>) -> Arc<dyn Provide
 }
 
 pub(super) fn a_missing_part_is_a_fault(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
-    let polled = |asked: &[String], mut replies: Vec<(String, PollOutcome)>| {
+    let polled = |asked: &[String], mut replies: Replies| {
         for task in asked {
             if !replies.iter().any(|(named, _)| named == task) {
                 let fault = Fault::new(FaultClass::Unsolvable, "");
@@ -177,7 +192,7 @@ impl Provider for WrongProvider {
         (self.submitted)(self.provider.submit(submission).await)
     }
 
-    async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
+    async fn poll(&self, tasks: &[String]) -> Replies {
         (self.polled)(tasks, self.provider.poll(tasks).await)
     }
 

@@ -20,7 +20,12 @@ fn spoil(decision: Decision, how: impl FnOnce(&mut Order)) -> Decision {
     }
 }
 
-pub(super) fn a_crash_is_resubmitted(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+pub(super) fn a_crash_is_resubmitted(
+    order: &Order,
+    event: Event,
+    now: Timestamp,
+    policy: &Policy,
+) -> Decision {
     let is_silent = matches!((&order.phase, &event), (Phase::Submitting { .. }, Event::Woken { .. }));
     spoil(transition(order, event, now, policy), |next| {
         if is_silent && let Phase::Unsure { attempt, .. } = next.phase {
@@ -45,7 +50,12 @@ pub(super) fn no_fallback(order: &Order, event: Event, now: Timestamp, policy: &
     })
 }
 
-pub(super) fn doubtful_callbacks_dropped(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+pub(super) fn doubtful_callbacks_dropped(
+    order: &Order,
+    event: Event,
+    now: Timestamp,
+    policy: &Policy,
+) -> Decision {
     match &event {
         Event::CalledBack { attempt, .. }
             if order.attempt(*attempt).is_some_and(|attempt| attempt.progress == Progress::Sent)
@@ -88,7 +98,9 @@ pub(super) fn retries_start_anew(order: &Order, event: Event, now: Timestamp, po
 
 pub(super) fn permanent_is_retried(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
     let event = match event {
-        Event::Submitted { attempt, outcome: SubmitOutcome::Refused(fault) } if fault.class == FaultClass::Caller => {
+        Event::Submitted { attempt, outcome: SubmitOutcome::Refused(fault) }
+            if fault.class == FaultClass::Caller =>
+        {
             let outcome = SubmitOutcome::Refused(Fault::new(FaultClass::Busy, fault.code));
             Event::Submitted { attempt, outcome }
         }
@@ -104,7 +116,11 @@ pub(super) fn expiry_from_arrival(order: &Order, event: Event, now: Timestamp, p
             delivery.solved_at = Some(now);
             Event::CalledBack { attempt, task, word: quittance_lifecycle::Word::Answered(delivery) }
         }
-        Event::Polled { attempt, asked, outcome: quittance_lifecycle::PollOutcome::Answered(mut delivery) } => {
+        Event::Polled {
+            attempt,
+            asked,
+            outcome: quittance_lifecycle::PollOutcome::Answered(mut delivery),
+        } => {
             delivery.solved_at = Some(now);
             Event::Polled { attempt, asked, outcome: quittance_lifecycle::PollOutcome::Answered(delivery) }
         }
@@ -113,7 +129,12 @@ pub(super) fn expiry_from_arrival(order: &Order, event: Event, now: Timestamp, p
     transition(order, event, now, policy)
 }
 
-pub(super) fn handed_out_and_shelved(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+pub(super) fn handed_out_and_shelved(
+    order: &Order,
+    event: Event,
+    now: Timestamp,
+    policy: &Policy,
+) -> Decision {
     spoil(transition(order, event, now, policy), |next| {
         if let Phase::Solved { answer, .. } = next.phase.clone()
             && let Some(attempt) = next.attempts.iter_mut().find(|known| known.number == answer.attempt)

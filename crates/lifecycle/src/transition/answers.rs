@@ -1,0 +1,139 @@
+//! Answers: they are paid for, so none is thrown away that anybody could use. How fresh one is follows from the
+//! earliest moment at which it can have been solved, never from when we saw it.
+
+use super::people::unborn;
+use super::{Decision, Step, WhyIgnored};
+use crate::answer::{Answer, Delivery};
+use crate::event::{Effect, Via};
+use crate::fault::{Fault, FaultClass};
+use crate::key::Key;
+use crate::order::{Order, Phase, Progress};
+use crate::policy::Policy;
+use crate::story::Beat;
+use crate::time::Timestamp;
+use alloc::sync::Arc;
+use core::time::Duration;
+
+/// The spare answer of an attempt as an order of its own, solved and for anybody to take.
+#[must_use]
+pub fn spare_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<Order> {
+    let Progress::Spare { answer, since } = &order.attempt(attempt)?.progress else { return None };
+    let mut spare = unborn(order.key.spare(order.born, attempt), Arc::clone(&order.terms), order.born);
+    spare.life = 1;
+    spare.wanted = false;
+    spare.phase = Phase::Solved { answer: answer.clone(), at: *since };
+    spare.story.tell(now, Beat::Stocked { attempt });
+    Some(spare)
+}
+
+impl Step {
+    /// An answer to any attempt is paid for: it settles the order, revives it, goes to the stock, or is waste.
+    pub(super) fn answered(mut self, number: u32, delivery: Delivery, via: Via, policy: &Policy) -> Decision {
+        let answer = self.receive(number, delivery);
+        let was_current = self.next.current() == Some(number);
+        let good = answer.is_good_for(self.next.terms.min_life, self.now);
+        let is_late = !was_current;
+        match &self.next.phase {
+            phase if phase.is_open() => {
+                self.tally.late = u64::from(is_late);
+                if good {
+                    return self.solve(number, answer, via, policy);
+                }
+                self.waste(&answer);
+                self.tell(Beat::TooOld { attempt: number });
+                if was_current {
+                    self.retry_or_end(Fault::new(FaultClass::Unsolvable, "ANSWER_TOO_OLD"), policy)
+                } else {
+                    self.done()
+                }
+            }
+            Phase::Dead { .. } if good => {
+                self.tally.late = 1;
+                self.tally.revived = 1;
+                self.solve(number, answer, via, policy)
+            }
+            // Whoever waited has been told; what came after all stands on the shelf for whoever asks next.
+            Phase::Failed { .. } | Phase::Spoiled { .. } if good => {
+                self.tally.late = 1;
+                self.next.wanted = false;
+                self.solve(number, answer, via, policy)
+            }
+            Phase::Dead { .. } => self.too_late(number, &answer),
+            _ if good && self.next.terms.single_use => {
+                self.tally.late = 1;
+                self.tell(Beat::CameLate { attempt: number });
+                self.set_progress(number, Progress::Spare { answer, since: self.now });
+                self.then(Effect::Stock { attempt: number })
+            }
+            _ => self.too_late(number, &answer),
+        }
+    }
+
+    pub(super) fn too_late(mut self, number: u32, answer: &Answer) -> Decision {
+        self.tally.late = 1;
+        self.waste(answer);
+        self.tell(Beat::TooOld { attempt: number });
+        self.done()
+    }
+
+    /// Takes the delivery in: booked as paid, with the expiry that follows from the earliest it can have been solved.
+    pub(super) fn receive(&mut self, number: u32, delivery: Delivery) -> Answer {
+        self.mark_paid(number);
+        self.set_progress(number, Progress::Answered);
+        self.tally.cost_micros = delivery.cost.0;
+        let unsolved_at = self.next.attempt(number).map_or(self.now, |attempt| attempt.unsolved_at);
+        let earliest = delivery.solved_at.map_or(unsolved_at, |at| at.min(self.now).max(unsolved_at));
+        let expires = self.next.terms.life.map(|life| earliest + life);
+        Answer { goods: delivery.goods, attempt: number, earliest, expires, cost: delivery.cost }
+    }
+
+    pub(super) fn solve(mut self, number: u32, answer: Answer, via: Via, policy: &Policy) -> Decision {
+        self.tally.solved = 1;
+        self.tally.recovered_by_poll = u64::from(policy.callbacks && via == Via::Poll);
+        self.leave(policy);
+        self.next.phase = Phase::Solved { answer, at: self.now };
+        self.tell(Beat::Solved { attempt: number, via });
+        self.done()
+    }
+
+    pub(super) fn waste(&mut self, answer: &Answer) {
+        self.tally.wasted = 1;
+        self.tally.wasted_micros = answer.cost.0;
+    }
+
+    pub(super) fn stocked(mut self, number: u32) -> Decision {
+        match self.next.attempt(number).map(|attempt| &attempt.progress) {
+            Some(Progress::Spare { .. }) => {
+                self.set_progress(number, Progress::Answered);
+                self.tell(Beat::Stocked { attempt: number });
+                self.done()
+            }
+            Some(_) => Decision::Ignore(WhyIgnored::OldNews),
+            None => Decision::Ignore(WhyIgnored::UnknownAttempt),
+        }
+    }
+
+    pub(super) fn claimed(mut self, by: Key, min_life: Duration) -> Decision {
+        match self.next.phase.clone() {
+            Phase::Taken { by: owner, .. } if owner == by => Decision::Ignore(WhyIgnored::AlreadyYours),
+            Phase::Taken { .. } => Decision::Ignore(WhyIgnored::TakenByAnother),
+            Phase::Solved { .. } if !self.next.must_be_claimed() => Decision::Ignore(WhyIgnored::WrongPhase),
+            Phase::Solved { .. } if self.next.wanted && by != self.next.key => {
+                Decision::Ignore(WhyIgnored::TakenByAnother)
+            }
+            Phase::Solved { answer, .. } if !answer.is_good_for(min_life, self.now) => {
+                Decision::Ignore(WhyIgnored::TooOld)
+            }
+            Phase::Solved { answer, .. } => {
+                if by != self.next.key {
+                    self.tally.asked = 1;
+                    self.tally.from_stock = 1;
+                }
+                self.next.phase = Phase::Taken { answer, by, at: self.now };
+                self.tell(Beat::Taken);
+                self.done()
+            }
+            _ => Decision::Ignore(WhyIgnored::WrongPhase),
+        }
+    }
+}

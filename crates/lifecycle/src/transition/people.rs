@@ -1,0 +1,259 @@
+//! What callers and people do to an order: place it, cancel it, replay it, and say that the account is mended.
+//! Placing pays for nothing by itself; it decides whether there is something to join, to resume, or to begin.
+
+use super::{Advance, Decision, Step, WhyIgnored};
+use crate::answer::Answer;
+use crate::fault::{Fault, FaultClass};
+use crate::key::Key;
+use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
+use crate::policy::Policy;
+use crate::story::{Beat, Story};
+use crate::tally::Tally;
+use crate::terms::Terms;
+use crate::time::Timestamp;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+/// Where a placement's answer comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A new life: it will be bought.
+    Api,
+    Joined,
+    Cached,
+    /// The caller's own key had an answer already.
+    Replayed,
+    Stock,
+}
+
+#[must_use = "commit the advance before the caller is told"]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Placement {
+    Commit {
+        origin: Origin,
+        advance: Box<Advance>,
+    },
+    /// The order stands as it is; only the books change.
+    Stands {
+        origin: Origin,
+        tally: Tally,
+    },
+    Refused(Refusal),
+}
+
+/// Why a placement starts no new life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The caller's key belongs to an order with other parameters.
+    OtherParameters,
+    /// The same thing was refused a moment ago, and asking again is held back.
+    HeldBack { fault: Fault, until: Timestamp },
+    /// The answer under the caller's key has expired; another one needs another key.
+    Expired,
+    /// A dead letter in doubt: only a person may decide to pay again.
+    NeedsAPerson,
+}
+
+/// What placing an order means, given what is on record under its key.
+pub fn place(
+    found: Option<&Order>,
+    key: Key,
+    terms: &Arc<Terms>,
+    now: Timestamp,
+    policy: &Policy,
+) -> Placement {
+    let Some(order) = found else {
+        let order = unborn(key, Arc::clone(terms), now);
+        return Step::new(&order, now).begin_life(terms, policy);
+    };
+    if order.terms.keyed && order.terms.fingerprint != terms.fingerprint {
+        return Placement::Refused(Refusal::OtherParameters);
+    }
+    let good = |answer: &Answer| answer.is_good_for(terms.min_life, now);
+    let asked = Tally { asked: 1, ..Tally::default() };
+    let stands = |origin| Placement::Stands {
+        origin,
+        tally: if origin == Origin::Joined {
+            Tally { joined: 1, ..asked }
+        } else {
+            Tally { cached: 1, ..asked }
+        },
+    };
+    match &order.phase {
+        phase if phase.is_open() => {
+            // A herd joins without a write; only who would otherwise be told "too late" soon moves the deadline.
+            if order.wanted && order.deadline.since(now) >= terms.patience / 2 {
+                return stands(Origin::Joined);
+            }
+            Step::new(order, now).rejoin(terms)
+        }
+        Phase::Solved { answer, .. } if good(answer) && order.shelf().is_some() => {
+            Step::new(order, now).take_off_the_shelf()
+        }
+        Phase::Solved { answer, at } if good(answer) && is_a_repeat(order, *at, now, policy) => {
+            stands(if order.terms.keyed { Origin::Replayed } else { Origin::Cached })
+        }
+        Phase::Taken { answer, by, .. } if good(answer) && *by == order.key => stands(Origin::Replayed),
+        Phase::Solved { .. } | Phase::Taken { .. } | Phase::Spoiled { .. } if order.terms.keyed => {
+            Placement::Refused(Refusal::Expired)
+        }
+        Phase::Failed { cause: FailCause::Refused(fault), at } if now < *at + policy.refusal_hold => {
+            Placement::Refused(Refusal::HeldBack { fault: fault.clone(), until: *at + policy.refusal_hold })
+        }
+        Phase::Dead { cause: DeadCause::Doubt, .. } => Placement::Refused(Refusal::NeedsAPerson),
+        _ => Step::new(order, now).begin_life(terms, policy),
+    }
+}
+
+/// Whoever comes with his own key repeats himself for as long as there is a record. Without one, a single-use
+/// answer is for repeats within the window, and one that can be used again is for everybody.
+fn is_a_repeat(order: &Order, solved: Timestamp, now: Timestamp, policy: &Policy) -> bool {
+    order.terms.keyed || !order.terms.single_use || now <= solved + policy.share_window
+}
+
+pub(super) fn unborn(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
+    Order {
+        key,
+        terms,
+        born: now,
+        life: 0,
+        placed: now,
+        deadline: now,
+        wanted: true,
+        phase: Phase::Queued { until: now, held: false },
+        attempts: Vec::new(),
+        last_attempt: 0,
+        retries: [0; FaultClass::ALL.len()],
+        possible_doubles: 0,
+        story: Story::default(),
+    }
+}
+
+impl Step {
+    fn placement(self, origin: Origin) -> Placement {
+        let advance = Advance { next: self.next, tally: self.tally, effect: None };
+        Placement::Commit { origin, advance: Box::new(advance) }
+    }
+
+    pub(super) fn begin_life(mut self, terms: &Arc<Terms>, policy: &Policy) -> Placement {
+        self.next.terms = Arc::clone(terms);
+        self.tally.asked = 1;
+        self.restart(policy);
+        let life = self.next.life;
+        self.tell(Beat::Placed { life });
+        // Resuming what an earlier life has paid for is joining it, as far as the money goes.
+        let origin =
+            if matches!(self.next.phase, Phase::Queued { .. }) { Origin::Api } else { Origin::Joined };
+        self.tally.joined = u64::from(origin == Origin::Joined);
+        self.placement(origin)
+    }
+
+    pub(super) fn rejoin(mut self, terms: &Arc<Terms>) -> Placement {
+        self.tally.asked = 1;
+        self.tally.joined = 1;
+        self.next.wanted = true;
+        self.next.deadline = self.next.deadline.max(self.now + terms.patience);
+        self.tell(Beat::Rejoined);
+        self.placement(Origin::Joined)
+    }
+
+    pub(super) fn take_off_the_shelf(mut self) -> Placement {
+        self.tally.asked = 1;
+        self.tally.cached = 1;
+        self.next.wanted = true;
+        self.tell(Beat::Rejoined);
+        self.placement(Origin::Cached)
+    }
+
+    /// A new life goes on with whatever an earlier one may have paid for, and pays only if there is nothing.
+    pub(super) fn restart(&mut self, policy: &Policy) {
+        let now = self.now;
+        let order = &mut self.next;
+        let mut buried = Timestamp::ZERO;
+        if let Phase::Dead { at, .. } = order.phase {
+            buried = at;
+            self.tally.revived = 1;
+        }
+        order.life += 1;
+        order.placed = now;
+        order.deadline = now + order.terms.patience;
+        order.wanted = true;
+        order.retries = [0; FaultClass::ALL.len()];
+        order.phase = Phase::Queued { until: now, held: false };
+        if self.resume_paid(policy) {
+            return;
+        }
+        let doubt_wait = if policy.callbacks { policy.doubt_wait() } else { Duration::ZERO };
+        let doubtful = self.next.attempts.iter().rev().find(|attempt| attempt.progress == Progress::Sent);
+        if let Some(Attempt { number, sent, .. }) = doubtful {
+            let until = (*sent + doubt_wait).max(buried + policy.submit_wait);
+            if now < until {
+                self.next.phase = Phase::Unsure { attempt: *number, until };
+            }
+        }
+    }
+
+    /// Waits for an attempt that is paid for and was left behind, if there is one, rather than pay again.
+    pub(super) fn resume_paid(&mut self, policy: &Policy) -> bool {
+        let now = self.now;
+        let phase = self.next.attempts.iter_mut().rev().find_map(|attempt| match &attempt.progress {
+            Progress::Trailing { task, .. } if now < attempt.sent + policy.task_life => {
+                attempt.progress = Progress::Solving { task: task.clone() };
+                Some(Phase::Solving { attempt: attempt.number, poll_at: now, misses: 0 })
+            }
+            _ => None,
+        });
+        let is_resumed = phase.is_some();
+        if let Some(phase) = phase {
+            self.next.phase = phase;
+        }
+        is_resumed
+    }
+
+    /// Nobody wants it any more. What may be paid for goes on, for the stock; nothing new is bought.
+    pub(super) fn cancelled(mut self) -> Decision {
+        match &self.next.phase {
+            _ if !self.next.wanted => Decision::Ignore(WhyIgnored::OldNews),
+            Phase::Queued { .. } => {
+                self.tally.cancelled = 1;
+                self.tell(Beat::Cancelled);
+                self.fail(FailCause::Cancelled)
+            }
+            Phase::Submitting { .. } | Phase::Solving { .. } | Phase::Unsure { .. } => {
+                self.tally.cancelled = 1;
+                self.next.wanted = false;
+                self.tell(Beat::Cancelled);
+                self.done()
+            }
+            Phase::Solved { .. } if self.next.must_be_claimed() => {
+                self.tally.cancelled = 1;
+                self.next.wanted = false;
+                self.tell(Beat::Cancelled);
+                self.done()
+            }
+            _ => Decision::Ignore(WhyIgnored::WrongPhase),
+        }
+    }
+
+    pub(super) fn replayed(mut self, policy: &Policy) -> Decision {
+        if !matches!(self.next.phase, Phase::Dead { .. }) {
+            return Decision::Ignore(WhyIgnored::WrongPhase);
+        }
+        self.restart(policy);
+        self.tell(Beat::Replayed);
+        self.done()
+    }
+
+    pub(super) fn released(mut self) -> Decision {
+        let now = self.now;
+        match &mut self.next.phase {
+            Phase::Queued { until, held } if *held => (*until, *held) = (now, false),
+            Phase::Solving { poll_at, .. } if *poll_at > now => *poll_at = now,
+            _ => return Decision::Ignore(WhyIgnored::WrongPhase),
+        }
+        self.tell(Beat::Released);
+        self.done()
+    }
+}

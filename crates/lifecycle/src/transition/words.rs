@@ -1,0 +1,192 @@
+//! What a provider says, in reply to a submit or a poll or by calling back, and what it means for the order.
+
+use super::{Decision, Step, WhyIgnored};
+use crate::event::{PollOutcome, SubmitOutcome, Via, Word};
+use crate::fault::{Fault, FaultClass};
+use crate::order::{Attempt, DeadCause, Phase, Progress};
+use crate::policy::Policy;
+use crate::story::Beat;
+use crate::time::Timestamp;
+use alloc::string::String;
+
+impl Step {
+    pub(super) fn submitted(mut self, number: u32, outcome: SubmitOutcome, policy: &Policy) -> Decision {
+        let Some(attempt) = self.next.attempt(number) else {
+            return Decision::Ignore(WhyIgnored::UnknownAttempt);
+        };
+        match (&attempt.progress, outcome) {
+            (Progress::Answered | Progress::Spare { .. }, _) => Decision::Ignore(WhyIgnored::AlreadyAnswered),
+            (
+                Progress::Sent | Progress::GivenUp { .. } | Progress::Faulted,
+                SubmitOutcome::Answered(delivery),
+            ) => self.answered(number, delivery, Via::Submit, policy),
+            (Progress::Sent | Progress::GivenUp { .. }, SubmitOutcome::Accepted { task }) => {
+                self.accepted(number, task, policy);
+                self.done()
+            }
+            (
+                _,
+                SubmitOutcome::Unknown | SubmitOutcome::Refused(Fault { class: FaultClass::Unknown, .. }),
+            ) if self.is_submitting(number) => self.doubt(number, policy),
+            (_, SubmitOutcome::Refused(Fault { class: FaultClass::Unknown, .. })) => {
+                Decision::Ignore(WhyIgnored::OldNews)
+            }
+            (Progress::Sent | Progress::GivenUp { .. }, SubmitOutcome::Refused(fault)) => {
+                self.faulted(number, fault, policy)
+            }
+            _ => Decision::Ignore(WhyIgnored::OldNews),
+        }
+    }
+
+    pub(super) fn is_submitting(&self, number: u32) -> bool {
+        matches!(self.next.phase, Phase::Submitting { attempt, .. } if attempt == number)
+    }
+
+    /// The provider has it. An order that has not paid again meanwhile waits for it; any other lets it trail.
+    pub(super) fn accepted(&mut self, number: u32, task: String, policy: &Policy) {
+        let poll_at = self.first_ask_at(number, policy);
+        self.mark_paid(number);
+        self.tell(Beat::Accepted { attempt: number, task: task.clone() });
+        let waits_for_it =
+            self.next.current() == Some(number) || matches!(self.next.phase, Phase::Queued { .. });
+        if waits_for_it {
+            self.set_progress(number, Progress::Solving { task });
+            self.next.phase = Phase::Solving { attempt: number, poll_at, misses: 0 };
+        } else {
+            self.set_progress(number, Progress::Trailing { task, poll_at });
+        }
+    }
+
+    pub(super) fn first_ask_at(&self, number: u32, policy: &Policy) -> Timestamp {
+        let sent = self.next.attempt(number).map_or(self.now, |attempt| attempt.sent);
+        sent + policy.first_ask(self.next.terms.usable())
+    }
+
+    /// We know now that this attempt was taken: it counts as paid, once.
+    pub(super) fn mark_paid(&mut self, number: u32) {
+        let was_in_doubt = !self.is_submitting(number);
+        let Some(attempt) = self.next.attempt_mut(number) else { return };
+        if !attempt.accepted {
+            attempt.accepted = true;
+            self.tally.paid = 1;
+            self.tally.recovered_from_doubt = u64::from(was_in_doubt);
+        }
+    }
+
+    pub(super) fn polled(
+        mut self,
+        number: u32,
+        asked: Timestamp,
+        outcome: PollOutcome,
+        policy: &Policy,
+    ) -> Decision {
+        let Some(attempt) = self.next.attempt_mut(number) else {
+            return Decision::Ignore(WhyIgnored::UnknownAttempt);
+        };
+        let is_asked_for = matches!(attempt.progress, Progress::Solving { .. } | Progress::Trailing { .. });
+        match outcome {
+            PollOutcome::Answered(_)
+                if matches!(attempt.progress, Progress::Answered | Progress::Spare { .. }) =>
+            {
+                Decision::Ignore(WhyIgnored::AlreadyAnswered)
+            }
+            PollOutcome::Answered(delivery) => self.answered(number, delivery, Via::Poll, policy),
+            _ if !is_asked_for => Decision::Ignore(WhyIgnored::OldNews),
+            PollOutcome::Pending => {
+                // Not `now`: the reply may have been on its way while the task was solved.
+                attempt.unsolved_at = attempt.unsolved_at.max(asked);
+                let poll_at = self.now + policy.poll_interval;
+                self.ask_again(number, poll_at, 0);
+                self.done()
+            }
+            PollOutcome::NoWord => self.missed(number, policy),
+            PollOutcome::Faulted(fault) => match fault.class {
+                // The task is paid for and still there: only the question failed.
+                FaultClass::Busy | FaultClass::Unreachable | FaultClass::Unknown => {
+                    self.missed(number, policy)
+                }
+                FaultClass::Broke | FaultClass::Account => {
+                    self.tell(Beat::Held);
+                    let deadline = self.next.deadline;
+                    let poll_at = deadline.max(self.now + policy.backoff.cap);
+                    self.ask_again(number, poll_at, 0);
+                    self.done()
+                }
+                FaultClass::Unsolvable | FaultClass::Caller => self.faulted(number, fault, policy),
+                FaultClass::UnknownCode => self.puzzled(number, fault, policy),
+            },
+        }
+    }
+
+    /// Nobody knows what the provider means: ask a few more times, then leave it to a person. The task stays.
+    pub(super) fn puzzled(mut self, number: u32, fault: Fault, policy: &Policy) -> Decision {
+        self.tell(Beat::Faulted { attempt: number, fault: fault.clone() });
+        if self.next.current() != Some(number) {
+            return self.missed(number, policy);
+        }
+        let spent = &mut self.next.retries[fault.class as usize];
+        if *spent >= policy.faults.rule(fault.class).limit {
+            return self.bury(DeadCause::Spent(fault), policy);
+        }
+        *spent += 1;
+        self.missed(number, policy)
+    }
+
+    pub(super) fn missed(mut self, number: u32, policy: &Policy) -> Decision {
+        let misses = if let Phase::Solving { misses, .. } = self.next.phase { misses } else { 0 };
+        let grain = self.next.key.grain() ^ u64::from(number);
+        let pause = policy.backoff.pause(misses.into(), grain).max(policy.poll_interval);
+        let poll_at = self.now + pause;
+        self.ask_again(number, poll_at, misses.saturating_add(1));
+        self.done()
+    }
+
+    pub(super) fn ask_again(&mut self, number: u32, at: Timestamp, missed: u8) {
+        match &mut self.next.phase {
+            Phase::Solving { attempt, poll_at, misses } if *attempt == number => {
+                (*poll_at, *misses) = (at, missed);
+            }
+            _ => {
+                if let Some(Attempt { progress: Progress::Trailing { poll_at, .. }, .. }) =
+                    self.next.attempt_mut(number)
+                {
+                    *poll_at = at;
+                }
+            }
+        }
+    }
+
+    pub(super) fn called_back(
+        mut self,
+        number: u32,
+        task: Option<String>,
+        word: Word,
+        policy: &Policy,
+    ) -> Decision {
+        let Some(attempt) = self.next.attempt(number) else {
+            return Decision::Ignore(WhyIgnored::UnknownAttempt);
+        };
+        if matches!(attempt.progress, Progress::Answered | Progress::Spare { .. }) {
+            return Decision::Ignore(WhyIgnored::AlreadyAnswered);
+        }
+        let nameless = matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. });
+        let faulted = attempt.progress == Progress::Faulted;
+        match (word, task) {
+            // Whatever came before: it is paid for.
+            (Word::Answered(delivery), _) => self.answered(number, delivery, Via::Callback, policy),
+            (Word::Faulted(_), _) if faulted => Decision::Ignore(WhyIgnored::OldNews),
+            (Word::Faulted(fault), _)
+                if matches!(fault.class, FaultClass::Unsolvable | FaultClass::Caller) =>
+            {
+                self.mark_paid(number);
+                self.faulted(number, fault, policy)
+            }
+            // It says nothing final, but it says that the task exists, and its name.
+            (Word::Faulted(_), Some(task)) if nameless => {
+                self.accepted(number, task, policy);
+                self.done()
+            }
+            (Word::Faulted(_), _) => Decision::Ignore(WhyIgnored::NotFinal),
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! What one order learns about the provider holds for all of them: busy, broke, closed, unreachable.
+
+use crate::provider::{Reply, Word};
+use crate::world::{turnstile, world};
+use quittance_engine::Outcome;
+use quittance_lifecycle::{DeadCause, FaultClass, Phase};
+use std::sync::Arc;
+
+/// Promise: an account without money, or closed, stops every submit; nothing is retried by itself, and when a
+/// person has mended it everything goes on.
+#[test]
+fn an_account_that_needs_a_person_stops_every_submit_until_it_is_released() {
+    for (class, code) in
+        [(FaultClass::Broke, "ERROR_ZERO_BALANCE"), (FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST")]
+    {
+        let world = world();
+        let node = world.node();
+        world.provider.on_submit("first", &[Reply::Refuses(class, code)]);
+        let first = node.asks(turnstile("first"));
+        let others: Vec<_> = (0..5).map(|n| node.asks(turnstile(&format!("other-{n}")))).collect();
+        world.after(120);
+        assert_eq!(world.provider.submits("first").len(), 1, "{code}");
+        assert_eq!(world.provider.taken(), 0, "{code}: nobody else tries");
+        assert!(others.iter().chain([&first]).all(|caller| caller.told().is_none()), "{code}: they wait");
+        assert!(matches!(node.reads(first.key()).phase, Phase::Queued { held: true, .. }), "{code}");
+
+        let engine = Arc::clone(&node.engine);
+        let released = node.does(async move { engine.release().await }).expect("the store is there");
+        assert_eq!(released, 1, "{code}: the one that was held; the others look again by themselves");
+        world.provider.solves("first", 5);
+        world.after(25);
+        assert_eq!(first.token().as_deref(), Some("token-2"), "{code}");
+        assert_eq!(world.provider.taken(), 6, "{code}");
+    }
+}
+
+/// Promise: orders wait for a person until their deadline, and are dead letters then.
+#[test]
+fn a_held_order_is_a_dead_letter_at_its_deadline() {
+    let world = world();
+    let node = world.node();
+    world.provider.on_submit("site", &[Reply::Refuses(FaultClass::Broke, "ERROR_ZERO_BALANCE"); 500]);
+    let caller = node.asks(turnstile("site").within(60));
+    world.after(61);
+    assert!(matches!(caller.told(), Some(Outcome::NotYet | Outcome::Dead(DeadCause::Deadline))));
+    assert!(matches!(node.reads(caller.key()).phase, Phase::Dead { cause: DeadCause::Deadline, .. }));
+    assert_eq!(world.provider.submits("site").len(), 1);
+}
+
+/// Promise: a closed account in the reply to a poll costs nothing: the task is asked for again after the release.
+#[test]
+fn a_task_that_cannot_be_asked_for_is_kept_until_the_account_is_mended() {
+    let world = world();
+    let node = world.node();
+    world.provider.solves("site", 5);
+    world.provider.on_poll("site", &[Word::Faults(FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST")]);
+    let caller = node.asks(turnstile("site"));
+    world.after(120);
+    assert_eq!((world.provider.polled_at("task-1").len(), caller.told()), (1, None));
+    let engine = Arc::clone(&node.engine);
+    assert_eq!(node.does(async move { engine.release().await }).expect("the store is there"), 1);
+    world.after(3);
+    assert_eq!(caller.token().as_deref(), Some("token-1"));
+    assert_eq!(world.provider.taken(), 1);
+}
+
+/// Promise: a busy provider slows every submit, not only the one that heard it.
+#[test]
+fn a_busy_provider_slows_every_submit() {
+    let world = world();
+    let node = world.node();
+    world.provider.on_submit("first", &[Reply::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE")]);
+    let first = node.asks(turnstile("first"));
+    let second = node.asks(turnstile("second"));
+    world.after_ms(900);
+    assert!(world.provider.submits("second").is_empty(), "the provider is left in peace");
+    world.after(3);
+    assert_eq!(world.provider.submits("first").len(), 2);
+    let [second_at] = world.provider.submitted_at("second")[..] else { panic!("one submit") };
+    assert!((1_000..=2_100).contains(&second_at), "{second_at}");
+    assert!(node.reads(second.key()).retries.iter().all(|retries| *retries == 0), "waiting is not a retry");
+    assert!(first.is_placed());
+}
+
+/// Promise: busy has a limit of five retries.
+#[test]
+fn a_provider_that_stays_busy_is_tried_six_times() {
+    let world = world();
+    let node = world.node();
+    world.provider.on_submit("site", &[Reply::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"); 500]);
+    let caller = node.asks(turnstile("site"));
+    world.after(3600);
+    assert_eq!(world.provider.submits("site").len(), 6);
+    assert!(matches!(caller.told(), Some(Outcome::Dead(DeadCause::Spent(_)))));
+}
+
+/// Promise: a provider that stays unreachable is tried by one order at a time, and orders that only waited for it
+/// have used up nothing.
+#[test]
+fn an_outage_is_probed_by_one_at_a_time_and_the_others_wait() {
+    let world = world();
+    let node = world.node();
+    let off = Reply::Refuses(FaultClass::Unreachable, "connection refused");
+    for n in 0..5 {
+        world.provider.on_submit(&format!("early-{n}"), &[off]);
+        node.asks(turnstile(&format!("early-{n}")));
+    }
+    let late: Vec<_> = (0..20).map(|n| node.asks(turnstile(&format!("late-{n}")))).collect();
+    world.after_ms(900);
+    assert_eq!(world.provider.taken(), 0);
+    world.after(60);
+    assert_eq!(world.provider.taken(), 25, "the first that is taken opens it for all");
+    for caller in &late {
+        let order = node.reads(caller.key());
+        assert_eq!((order.last_attempt, order.retries), (1, [0; 8]));
+    }
+}

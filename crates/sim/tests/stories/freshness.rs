@@ -1,0 +1,121 @@
+//! Never stale: who is given an answer, how old it may be, and when a new one is bought.
+
+use crate::world::{recaptcha, turnstile, world, world_with_callbacks};
+use quittance_engine::Outcome;
+use quittance_lifecycle::{Delivery, Goods, Money, Origin, Word};
+
+/// Trap: a finished order whose record outlived its token. Within the window a placement is a repeat; after it, it
+/// is a new purchase although the record is kept for a day.
+#[test]
+fn a_repeat_within_the_window_shares_and_one_after_it_buys() {
+    let world = world();
+    let node = world.node();
+    world.provider.solves("site", 5);
+    let first = node.asks(turnstile("site"));
+    world.after(10);
+    assert_eq!(first.told_at(), Some(10_000));
+    world.after(60);
+    let repeat = node.asks(turnstile("site"));
+    assert_eq!((repeat.placed().origin, repeat.token().as_deref()), (Origin::Cached, Some("token-1")));
+    world.after(1);
+    let fresh = node.asks(turnstile("site"));
+    assert_eq!(fresh.placed().origin, Origin::Api);
+    world.after(15);
+    assert_eq!(fresh.token().as_deref(), Some("token-2"));
+    let books = world.books();
+    assert_eq!((books.asked, books.cached, books.paid), (3, 1, 2));
+}
+
+/// Trap: the same, by expiry: within the window, and yet too old for what is promised.
+#[test]
+fn a_token_with_less_life_than_promised_is_not_handed_out_again_within_the_window() {
+    let world = world_with_callbacks();
+    let node = world.node();
+    let first = node.asks(recaptcha("site"));
+    world.after(70);
+    // Nobody knows when it was solved, so it may have been right after the submit.
+    let word = |text: &str| Word::Answered(crate::provider::token(text));
+    node.hears(world.provider.last_submit("site").callback(), word("gold")).expect("safe");
+    world.settle();
+    assert_eq!(first.token().as_deref(), Some("gold"));
+    world.after(10);
+    let repeat = node.asks(recaptcha("site"));
+    assert_eq!(repeat.token().as_deref(), Some("gold"), "80 s old at most, and 40 s are promised");
+    world.after_ms(1);
+    let fresh = node.asks(recaptcha("site"));
+    assert_eq!((fresh.placed().origin, fresh.told()), (Origin::Api, None));
+    assert_eq!(world.provider.submits("site").len(), 2);
+}
+
+/// Promise: a joiner who needs more life is not given less; the others still get theirs.
+#[test]
+fn a_joiner_who_needs_more_life_is_not_given_less() {
+    let world = world_with_callbacks();
+    let node = world.node();
+    let modest = node.asks(recaptcha("site"));
+    let demanding = node.asks(recaptcha("site").needing(80));
+    assert_eq!(demanding.placed().origin, Origin::Joined);
+    world.after(60);
+    let delivery =
+        Delivery { goods: Goods::text("gold"), solved_at: Some(world.moment(15_000)), cost: Money(1) };
+    node.hears(world.provider.last_submit("site").callback(), Word::Answered(delivery)).expect("safe");
+    world.settle();
+    assert_eq!(modest.token().as_deref(), Some("gold"), "it has 75 s left, and 40 are promised");
+    assert_eq!(demanding.told(), Some(Outcome::Expired));
+    let again = node.asks(recaptcha("site").needing(80));
+    assert_eq!(again.placed().origin, Origin::Api);
+    assert_eq!(world.provider.submits("site").len(), 2);
+}
+
+/// Promise: an answer whose age is unknown counts as old as it can be, and one that is too old when it comes is not
+/// handed out: it is counted with its cost, and bought again within the limit.
+#[test]
+fn an_answer_that_is_too_old_when_it_comes_is_counted_as_waste_and_bought_again() {
+    let world = world_with_callbacks();
+    let node = world.node();
+    let caller = node.asks(recaptcha("site"));
+    world.after(60);
+    let old = Delivery { goods: Goods::text("old"), solved_at: None, cost: Money(777) };
+    world.store.goes_away();
+    let address = world.provider.last_submit("site").callback().to_owned();
+    node.hears(&address, Word::Answered(old)).expect("safe");
+    world.after(25);
+    world.store.comes_back();
+    world.after(3);
+    assert_eq!(caller.told(), None);
+    assert_eq!(world.provider.submits("site").len(), 2);
+    let word = Word::Answered(crate::provider::token("gold"));
+    node.hears(world.provider.last_submit("site").callback(), word).expect("safe");
+    world.settle();
+    assert_eq!(caller.token().as_deref(), Some("gold"));
+    let books = world.books();
+    assert_eq!((books.wasted, books.wasted_micros, books.paid), (1, 777, 2));
+}
+
+/// Promise: a provider's word about when it solved is believed no further than we can check: not in the future,
+/// and not before we know that it was unsolved.
+#[test]
+fn a_provider_cannot_make_its_answers_younger_than_now() {
+    let world = world_with_callbacks();
+    let node = world.node();
+    let caller = node.asks(recaptcha("site"));
+    world.after(30);
+    let boast =
+        Delivery { goods: Goods::text("gold"), solved_at: Some(world.moment(9_000_000)), cost: Money(1) };
+    node.hears(world.provider.last_submit("site").callback(), Word::Answered(boast)).expect("safe");
+    world.settle();
+    let Some(Outcome::Answered(answer)) = caller.told() else { panic!("{:?}", caller.told()) };
+    assert_eq!(answer.expires, Some(world.moment(150_000)));
+}
+
+/// Promise: what an answer in the submit's own reply brings is handed out at once.
+#[test]
+fn an_answer_in_the_reply_to_the_submit_is_told_at_once() {
+    let world = world();
+    let node = world.node();
+    world.provider.on_submit("site", &[crate::provider::Reply::Answers("gold")]);
+    let caller = node.asks(turnstile("site"));
+    assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(0)));
+    assert!(world.provider.polls().is_empty());
+    assert_eq!(world.books().paid, 1);
+}

@@ -1,0 +1,24 @@
+//! Stories: the heart of Quittance in virtual time, told through the doors that callers, providers and people use.
+//!
+//! Each story holds one promise, or one trap that others fell into. It scripts what the provider says, lets time
+//! pass, and then looks at three things: what the provider was asked, what the callers were told and when, and
+//! what the books say.
+#![forbid(unsafe_code)]
+
+mod accounts;
+mod books;
+mod callbacks;
+mod crashes;
+mod doubts;
+mod freshness;
+mod herds;
+mod keys;
+mod late;
+mod mishaps;
+mod provider;
+mod retries;
+mod safety;
+mod shelves;
+mod store;
+mod waiting;
+mod world;
