@@ -130,6 +130,15 @@ impl Executor {
         drop(dropped);
     }
 
+    /// Drops all that is still going on. Tasks hold the executor that holds them, so nothing else would.
+    pub fn end(&self) {
+        let (tasks, timers) = {
+            let mut inner = locked(&self.inner);
+            (std::mem::take(&mut inner.tasks), std::mem::take(&mut inner.timers))
+        };
+        drop((tasks, timers));
+    }
+
     /// Kills a group after so many more polls of its tasks.
     pub fn doom(&self, group: Group, polls: u64) {
         locked(&self.inner).doomed.insert(group, polls);

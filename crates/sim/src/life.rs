@@ -209,7 +209,11 @@ pub fn live(
         tick() && *locked(&crowd.busy) == 0 && executor.now() > settled && has_ended(&store)
     });
     progress(*locked(&crowd.visits_done));
-    finish(seed, script, &executor, &store, &fleet, &truth)
+    let life = finish(seed, script, &executor, &store, &fleet, &truth);
+    // The provider knows the nodes and the nodes know the provider: let go, or every life stays in memory.
+    executor.end();
+    *locked(&service.fleet) = None;
+    life
 }
 
 fn parts(script: &Script) -> Parts {

@@ -179,3 +179,20 @@ fn more_orders_than_fit_in_memory_wait_in_the_store_and_the_worker_does_not_spin
     assert_eq!(world.provider.taken(), 8);
     assert!(sites.iter().all(|site| world.provider.submits(site).len() == 1));
 }
+
+/// Trap: one hanging poll that ends the poller for everyone. With room for one poll at a time, it is given up after
+/// `poll_wait`, and the others have their turn.
+#[test]
+fn a_hanging_poll_gives_its_place_up_to_the_others() {
+    let world = world();
+    let node = world.node_with(Arc::new(MemorySpill::default()), |settings| settings.polls_max = 1);
+    world.provider.on_poll("stuck", &[Word::Hangs]);
+    world.provider.solves("stuck", 8);
+    let unlucky = node.asks(turnstile("stuck"));
+    world.after(1);
+    let others = bystanders(&world, &node);
+    world.after(30);
+    assert!(others.iter().all(|caller| caller.told_at().is_some_and(|at| at <= 30_100)));
+    world.after(60);
+    assert_eq!(unlucky.token().as_deref(), Some("token-1"));
+}
