@@ -1,7 +1,6 @@
 //! The demo: one large storm in the simulation, and what is to be said about it, as plain numbers.
 
-use quittance_lifecycle::{FaultClass, Phase, Tally};
-use quittance_sim::provider::PRICE;
+use quittance_lifecycle::{FaultClass, Order, Phase, Tally};
 use quittance_sim::truth::{Fate, Told, Trouble, Truth};
 use quittance_sim::{Breach, Life, Script, live};
 
@@ -84,6 +83,7 @@ pub(crate) fn report(life: &Life, script: &Script) -> Report {
     let truth = &life.truth;
     let answers = count(&truth.tasks, |task| task.fate == Fate::Answer);
     let answers_given = count(&truth.visits, |visit| matches!(visit.told, Some((_, Told::Answer { .. }))));
+    let price = price(&life.orders);
     Report {
         seed: life.seed,
         setup: Setup {
@@ -96,11 +96,20 @@ pub(crate) fn report(life: &Life, script: &Script) -> Report {
         books: life.books,
         dead_letters: count(&life.orders, |order| matches!(order.phase, Phase::Dead { .. })),
         ledger: Ledger { payments: truth.tasks.len() as u64, answers },
-        money: Money { price: PRICE, spent: answers * PRICE, answers_given, without: answers_given * PRICE },
+        money: Money { price, spent: answers * price, answers_given, without: answers_given * price },
         storm: storm(truth),
         virtual_ms: virtual_ms(truth, script.storm_ms),
         breaches: life.breaches.clone(),
     }
+}
+
+/// What one answer costs: the same for all of them, so any that is on record tells.
+fn price(orders: &[Order]) -> u64 {
+    let cost = |order: &Order| match &order.phase {
+        Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => Some(answer.cost.0),
+        _ => None,
+    };
+    orders.iter().find_map(cost).unwrap_or(0)
 }
 
 fn storm(truth: &Truth) -> Storm {

@@ -31,14 +31,17 @@ fn opening(page: &mut Page, report: &Report) {
     let setup = &report.setup;
     page.heading(&format!("One storm in the simulation, seed {}", report.seed));
     page.line(&format!(
-        "{} nodes, {} callers, {} requests for {} things; {} minutes of storm, then calm.",
+        "{} nodes, {} callers, {} requests for {} things.",
         setup.nodes,
         setup.callers,
         grouped(setup.requests as u64),
         setup.things,
-        setup.storm_ms / 60_000
     ));
-    page.line("All in virtual time: no network, no key, no money.");
+    page.line(&format!(
+        "{} minutes of virtual time, {} of them storm. No network, no key, no money.",
+        report.virtual_ms / 60_000,
+        setup.storm_ms / 60_000,
+    ));
 }
 
 fn books(page: &mut Page, report: &Report) {
@@ -49,8 +52,8 @@ fn books(page: &mut Page, report: &Report) {
     page.row("cached", books.cached, "were given an answer already solved");
     page.row("from stock", books.from_stock, "were given an answer from the stock");
     page.row("refused", books.refused, "told at once why; nothing paid");
-    page.row("new", report.new_lives(), "the rest: had to be bought");
-    page.row("paid", books.paid, "attempts the provider is known to have taken");
+    page.row("new", report.new_lives(), "the rest: had to be submitted");
+    page.row("paid", books.paid, "attempts known to be taken by the provider");
     page.row("retried", books.retried, "attempts after the first, within limits");
     page.row("doubts", books.doubts, "submits of unknown outcome: taken or not?");
     page.row("recovered from doubt", books.recovered_from_doubt, "settled by a callback or a late reply");
@@ -75,7 +78,11 @@ fn ledger(page: &mut Page, report: &Report) {
 
 fn money(page: &mut Page, report: &Report) {
     let money = &report.money;
-    page.section(&format!("Money, at ${}.{:05} an answer", money.price / 1_000_000, money.price % 1_000_000 / 10));
+    page.section(&format!(
+        "Money, at ${}.{:05} an answer",
+        money.price / 1_000_000,
+        money.price % 1_000_000 / 10
+    ));
     let billed = format!("{} answers billed", grouped(report.ledger.answers));
     page.money_row("spent", money.spent.cast_signed(), &billed);
     let given = format!("{} answers given, each bought once", grouped(money.answers_given));
@@ -89,9 +96,9 @@ fn storm(page: &mut Page, report: &Report) {
     page.section("What the storm did");
     page.row("nodes killed", storm.kills, "at any moment, and started again");
     page.row("nodes frozen", storm.freezes, "for up to 90 seconds");
-    page.row("callers left without a word", storm.callers_left_alone, "by such a node; they ask again");
+    page.row("callers left without a word", storm.callers_left_alone, "no node answered; they ask again");
     page.row("replies lost", storm.replies_lost, "to submits that the provider took");
-    page.row("callbacks lost", storm.callbacks_lost, "");
+    page.row("callbacks lost", storm.callbacks_lost, "of tasks that were taken");
     page.row("provider busy", storm.busy, "submits to be tried again later");
     page.row("refused for good", storm.refused_for_good, "submits that must not be tried again");
     page.row("unsolvable", storm.unsolvable, "tasks taken and not solved");
@@ -105,7 +112,9 @@ fn verdict(page: &mut Page, report: &Report) {
         page.styled_line(GOOD, "Verdict: every promise held.");
         return;
     }
-    page.styled_line(BAD, &format!("Verdict: broken, {} times.", report.breaches.len()));
+    let times =
+        if report.breaches.len() == 1 { "once".into() } else { format!("{} times", report.breaches.len()) };
+    page.styled_line(BAD, &format!("Verdict: a promise was broken, {times}."));
     for breach in report.breaches.iter().take(BREACHES_SHOWN_MAX) {
         page.line(&format!("  {breach}"));
     }
@@ -118,8 +127,9 @@ fn verdict(page: &mut Page, report: &Report) {
 
 fn next_steps(page: &mut Page, report: &Report, command: &str) {
     page.section("Next");
-    page.line(&format!("  {command} demo --seed {}   replays this storm", report.seed));
-    page.line("  add --json for a script; README.md says what each promise means");
+    page.line(&format!("  Replay this storm:  {command} demo --seed {}", report.seed));
+    page.line("  For a script:       add --json");
+    page.line("  The five promises:  README.md");
 }
 
 #[derive(Default)]
@@ -197,17 +207,29 @@ mod tests {
         for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), text);
         }
-        let amounts = [(0, "$0.00"), (4_999, "$0.00"), (5_000, "$0.01"), (-4_999, "$0.00"), (-1_500_000, "-$1.50")];
+        let amounts =
+            [(0, "$0.00"), (4_999, "$0.00"), (5_000, "$0.01"), (-4_999, "$0.00"), (-1_500_000, "-$1.50")];
         for (micros, text) in amounts {
             assert_eq!(dollars(micros), text);
         }
     }
 
     #[test]
+    fn no_line_is_wider_than_a_terminal() {
+        let mut report = small_report(Vec::new());
+        for line in plain(&report).lines() {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+        // Columns stay columns when the numbers are large.
+        report.books.asked = 123_456;
+        assert!(plain(&report).contains("asked                      123,456  "), "{}", plain(&report));
+    }
+
+    #[test]
     fn a_held_promise_says_so_and_says_what_to_do_next() {
         let text = plain(&small_report(Vec::new()));
         assert!(text.contains("Verdict: every promise held."), "{text}");
-        assert!(text.contains("quittance demo --seed 7 "), "{text}");
+        assert!(text.contains("quittance demo --seed 7\n"), "{text}");
         assert!(text.contains("--json"), "{text}");
         assert!(!text.contains("bug"), "{text}");
     }
@@ -215,7 +237,7 @@ mod tests {
     #[test]
     fn a_broken_promise_is_named_with_its_story() {
         let text = plain(&small_report(vec![a_loss()]));
-        assert!(text.contains("Verdict: broken, 1 times."), "{text}");
+        assert!(text.contains("Verdict: a promise was broken, once."), "{text}");
         assert!(text.contains("never lost: task 1001: known, solved, and is Sent"), "{text}");
         assert!(text.contains("report it with the seed"), "{text}");
         assert!(!text.contains("every promise held"), "{text}");

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// How long to wait before looking whether a write happened.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
+/// How often a commit is tried whose fate is not known.
+const COMMITS_LOST_MAX: u32 = 5;
+
 /// What an event did.
 #[derive(Debug)]
 pub enum Applied {
@@ -43,6 +46,7 @@ impl Engine {
             Some(found) => Some(found),
             None => self.world.store.load(key).await?,
         };
+        let mut commits_lost = 0;
         loop {
             let Some(current) = found else { return Ok(Applied::Missing) };
             let at = self.now();
@@ -63,6 +67,11 @@ impl Engine {
                         Err(error @ StoreError::Corrupt { .. }) => return Err(error),
                         Err(error @ StoreError::Unavailable { .. }) => {
                             self.note_error(&error);
+                            commits_lost += 1;
+                            // A store that can be read but not written may stay so; whoever has a spill needs it now.
+                            if commits_lost == COMMITS_LOST_MAX {
+                                return Err(error);
+                            }
                             found = self.look_again(key).await?;
                             if let Some(found) = found.take_if(|found| is_ours(found, current.version, &next))
                             {

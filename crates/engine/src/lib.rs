@@ -8,6 +8,7 @@
 mod apply;
 mod bell;
 pub mod callback;
+mod chores;
 mod gate;
 mod pace;
 mod place;
@@ -70,7 +71,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Engine {
     #[must_use]
-    pub fn new(world: World, settings: Settings) -> Self {
+    pub fn new(world: World, mut settings: Settings) -> Self {
+        // One truth: word can come exactly if there is an address for it to come to.
+        settings.policy.callbacks = settings.callback.is_some();
         Self {
             gate: Mutex::new(ProviderGate::new(settings.policy.backoff, settings.policy.faults)),
             paces: Mutex::default(),

@@ -41,7 +41,7 @@ pub struct Settings {
     pub backlog_max: usize,
     /// How many due orders are taken from the store at once.
     pub claim_max: usize,
-    /// How long a claimed order is hidden from other nodes.
+    /// How long a claimed order is hidden from other nodes: longer than a poll may take, or it is asked for twice.
     pub claim_span: Duration,
     /// The longest and the shortest time between two looks for due orders.
     pub sweep_span: Duration,
@@ -67,10 +67,10 @@ impl Settings {
             steps_max: 256,
             backlog_max: 1024,
             claim_max: 256,
-            claim_span: Duration::from_secs(5),
+            claim_span: Duration::from_secs(9),
             sweep_span: Duration::from_secs(2),
             sweep_pause: Duration::from_millis(20),
-            poll_wait: Duration::from_secs(20),
+            poll_wait: Duration::from_secs(8),
             place_wait: Duration::from_secs(2),
         }
     }

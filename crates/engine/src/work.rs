@@ -20,8 +20,6 @@ use std::time::Duration;
 
 /// How often the worker puts its house in order: counts written down, the spill replayed, old records forgotten.
 const CHORES_SPAN: Duration = Duration::from_secs(1);
-/// How many forgettable records are removed at a time.
-const PURGE_MAX: usize = 256;
 
 /// How long after an outage of the store other nodes are given to write down what came in during it.
 const OTHERS_FIRST: Duration = Duration::from_secs(10);
@@ -51,7 +49,9 @@ pub(crate) struct Agenda {
     alarm: Timestamp,
     swept_at: Timestamp,
     chores_done_at: Timestamp,
-    has_spilled: bool,
+    pub(crate) has_spilled: bool,
+    /// When to try again what the spill holds for a record that could not be read.
+    pub(crate) unreadable_at: Option<Timestamp>,
 }
 
 enum Job {
@@ -73,8 +73,9 @@ impl Engine {
             while let Some(job) = self.next_job() {
                 running.push(self.run(job).boxed());
             }
-            if self.stopping.load(Ordering::Relaxed) && running.is_empty() {
-                return;
+            if self.is_stopping() && running.is_empty() {
+                // Not needed after a crash, which loses a second of joins from the books; but free here.
+                return self.write_counts().await;
             }
             let alarm = self.next_look();
             let finished = async {
@@ -88,14 +89,37 @@ impl Engine {
         }
     }
 
+    fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
     /// When to look again if nothing happens before.
     fn next_look(&self) -> Timestamp {
+        let now = self.now();
         let agenda = lock(&self.agenda);
-        let sweep = agenda.alarm.max(agenda.swept_at + self.settings.sweep_pause);
-        let sweep = sweep.min(agenda.swept_at + self.settings.sweep_span);
-        let sweep = if agenda.is_sweeping { Timestamp::MAX } else { sweep };
-        let chores = if agenda.is_at_chores { Timestamp::MAX } else { agenda.chores_done_at + CHORES_SPAN };
-        sweep.min(chores)
+        self.sweep_at(&agenda, now).min(self.chores_at(&agenda, now))
+    }
+
+    /// When to look for due orders; never, if something else must happen first that wakes the worker anyway.
+    fn sweep_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
+        let settings = &self.settings;
+        let waiting = agenda.submits.len().max(agenda.steps.len()).max(agenda.polls.len());
+        if self.is_stopping() || agenda.is_sweeping || waiting >= settings.backlog_max {
+            return Timestamp::MAX;
+        }
+        // A clock that was set back must not put the worker to sleep until it has caught up.
+        if agenda.swept_at > now {
+            return now;
+        }
+        agenda.alarm.max(agenda.swept_at + settings.sweep_pause).min(agenda.swept_at + settings.sweep_span)
+    }
+
+    fn chores_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
+        match agenda.chores_done_at {
+            _ if self.is_stopping() || agenda.is_at_chores => Timestamp::MAX,
+            then if then > now => now,
+            then => then + CHORES_SPAN,
+        }
     }
 
     fn next_job(&self) -> Option<Job> {
@@ -103,7 +127,6 @@ impl Engine {
         let now = self.now();
         let mut agenda = lock(&self.agenda);
         let agenda = &mut *agenda;
-        let stopping = self.stopping.load(Ordering::Relaxed);
         if agenda.stepping < settings.steps_max {
             if let Some((now, effect)) = agenda.performs.pop_front() {
                 agenda.stepping += 1;
@@ -114,7 +137,7 @@ impl Engine {
                 return Some(Job::Step(order));
             }
         }
-        if stopping {
+        if self.is_stopping() {
             return None;
         }
         if agenda.submitting < settings.submits_max
@@ -128,18 +151,12 @@ impl Engine {
             let batch = self.world.provider.poll_batch_max().clamp(1, agenda.polls.len());
             return Some(Job::Poll(agenda.polls.drain(..batch).collect()));
         }
-        // A clock that was set back must not put the worker to sleep until it has caught up.
-        let since = |then: Timestamp| if then > now { Duration::MAX } else { now.since(then) };
-        let rested = since(agenda.swept_at) >= settings.sweep_pause;
-        let is_due = agenda.alarm <= now || since(agenda.swept_at) >= settings.sweep_span;
-        let has_room =
-            agenda.submits.len().max(agenda.steps.len()).max(agenda.polls.len()) < settings.backlog_max;
-        if !agenda.is_sweeping && rested && is_due && has_room {
+        if self.sweep_at(agenda, now) <= now {
             agenda.is_sweeping = true;
             agenda.swept_at = now;
             return Some(Job::Sweep);
         }
-        if !agenda.is_at_chores && since(agenda.chores_done_at) >= CHORES_SPAN {
+        if self.chores_at(agenda, now) <= now {
             agenda.is_at_chores = true;
             agenda.chores_done_at = now;
             return Some(Job::Chores);
@@ -373,54 +390,6 @@ impl Engine {
             && let Some(attempt) = order.attempt(answer.attempt)
         {
             lock(&self.paces).learn(&order.terms.kind, at.since(attempt.sent));
-        }
-    }
-
-    // ---- chores --------------------------------------------------------------------------------------------
-
-    async fn do_chores(&self) {
-        self.write_counts().await;
-        self.replay_spill().await;
-        if let Err(error) = self.world.store.purge(self.now(), PURGE_MAX).await {
-            self.note_error(&error);
-        }
-    }
-
-    async fn write_counts(&self) {
-        let counts = std::mem::take(&mut *lock(&self.uncounted));
-        for (line, tally) in counts {
-            // A reply lost after the write would count twice if tried again; joins are not money, so it is not.
-            if let Err(error) = self.world.store.count(&line, &tally).await {
-                self.note_error(&error);
-            }
-        }
-    }
-
-    /// Whatever came in while the store was away. Applying it twice does no harm, so a crash in the middle does none.
-    async fn replay_spill(&self) {
-        if !std::mem::take(&mut lock(&self.agenda).has_spilled) {
-            return;
-        }
-        let Ok(waiting) = self.world.spill.waiting() else { return self.expect_spill() };
-        let mut applied = 0;
-        for arrival in &waiting {
-            match self.apply_arrival(arrival).await {
-                Ok(_) => applied += 1,
-                Err(error @ StoreError::Corrupt { .. }) => {
-                    self.note_error(&error);
-                    // It goes to the end of the queue, so that one broken record does not stop the others.
-                    if self.world.spill.keep(arrival).is_err() {
-                        break;
-                    }
-                    applied += 1;
-                    self.expect_spill();
-                }
-                Err(StoreError::Unavailable { .. }) => break,
-            }
-        }
-        let is_forgotten = self.world.spill.forget(applied).is_ok();
-        if applied < waiting.len() || !is_forgotten {
-            self.expect_spill();
         }
     }
 }

@@ -284,6 +284,12 @@ impl Order {
         }
     }
 
+    /// Whether whoever waits for it has nothing to be told yet.
+    #[must_use]
+    pub const fn is_awaited(&self) -> bool {
+        self.phase.is_open() && self.wanted
+    }
+
     /// Whether the answer leaves by being claimed, by one order, once.
     #[must_use]
     pub fn must_be_claimed(&self) -> bool {

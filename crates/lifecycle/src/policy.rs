@@ -91,7 +91,8 @@ impl Policy {
     pub fn first_ask(&self, usable: Option<Duration>) -> Duration {
         let expected =
             if self.callbacks { and_a_little(self.pace.p95).min(self.callback_wait) } else { self.pace.p50 };
-        let latest = usable.unwrap_or(Duration::MAX).saturating_sub(self.poll_interval);
+        // Early enough that one reply may be lost and the next still be of use.
+        let latest = usable.unwrap_or(Duration::MAX).saturating_sub(self.poll_interval * 2);
         expected.min(self.callback_wait).min(latest).max(self.first_poll)
     }
 
@@ -167,7 +168,11 @@ mod tests {
         let pace = Pace { p50: secs(60), p95: secs(200), p99: secs(300) };
         let slow = Policy { callbacks: true, pace, ..Policy::DEFAULT };
         assert_eq!(slow.first_ask(None), secs(120), "never later than callback_wait");
-        assert_eq!(slow.first_ask(Some(secs(80))), secs(75), "and never too late for a token");
+        assert_eq!(
+            slow.first_ask(Some(secs(80))),
+            secs(70),
+            "and never too late for a token, even if one reply is lost"
+        );
         assert_eq!(Policy { callbacks: true, ..Policy::DEFAULT }.first_ask(Some(secs(80))), secs(67));
         assert_eq!(slow.first_ask(Some(secs(2))), secs(5), "but never sooner than the provider allows");
         assert_eq!(slow.doubt_wait(), secs(180), "never longer than unsure_wait");

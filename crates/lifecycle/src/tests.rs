@@ -2,10 +2,10 @@
 //! grown through the public doors only, breadth first from a placement, so that what is tested can happen.
 
 use crate::{
-    Advance, Answer, DeadCause, Decision, Delivery, Draft, Effect, Event, FailCause, Fault, FaultClass, Field, Gate,
-    Goods, Identity, Key, KeySettings, Kind, Money, Order, Pace, Phase, Placement, Policy, PollOutcome, Progress,
-    Refusal, Remedy, Reuse, Shape, SubmitOutcome, Terms, Timestamp, WithoutWord, Word, place, spare_as_order,
-    transition,
+    Advance, Answer, DeadCause, Decision, Delivery, Draft, Effect, Event, FailCause, Fault, FaultClass,
+    Field, Gate, Goods, Identity, Key, KeySettings, Kind, Money, Order, Pace, Phase, Placement, Policy,
+    PollOutcome, Progress, Refusal, Remedy, Reuse, Shape, SubmitOutcome, Terms, Timestamp, WithoutWord, Word,
+    place, spare_as_order, transition,
 };
 use alloc::borrow::Cow;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -110,7 +110,12 @@ fn moments(order: &Order, now: Timestamp) -> Vec<Timestamp> {
     }
     edges.extend(order.attempts.iter().map(|attempt| attempt.sent + Policy::DEFAULT.task_life));
     let around = |at: Timestamp| [at.as_millis() - 1, at.as_millis(), at.as_millis() + 1];
-    edges.into_iter().flat_map(around).filter(|at| *at >= now.as_millis()).map(Timestamp::from_millis).collect()
+    edges
+        .into_iter()
+        .flat_map(around)
+        .filter(|at| *at >= now.as_millis())
+        .map(Timestamp::from_millis)
+        .collect()
 }
 
 fn paid(order: &Order) -> usize {
@@ -126,9 +131,14 @@ fn check_order(order: &Order) {
     assert!(order.attempts.windows(2).all(|pair| pair[0].number < pair[1].number), "attempts in order");
     assert!(order.attempts.iter().all(|attempt| attempt.number <= order.last_attempt));
     assert!(order.attempts.iter().all(|attempt| attempt.sent <= attempt.unsolved_at));
-    let solving = order.attempts.iter().filter(|attempt| matches!(attempt.progress, Progress::Solving { .. }));
+    let solving =
+        order.attempts.iter().filter(|attempt| matches!(attempt.progress, Progress::Solving { .. }));
     let is_solving = matches!(order.phase, Phase::Solving { .. });
-    assert_eq!(solving.count(), usize::from(is_solving), "{name}: one attempt is waited for, exactly when solving");
+    assert_eq!(
+        solving.count(),
+        usize::from(is_solving),
+        "{name}: one attempt is waited for, exactly when solving"
+    );
     if let Some(current) = order.current() {
         let progress = &order.attempt(current).expect("the current attempt is on record").progress;
         assert_eq!(matches!(progress, Progress::Solving { .. }), is_solving);
@@ -152,7 +162,11 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
     if spends {
         assert!(matches!(event, Event::Woken { gate: Gate::Open, .. }), "{}", context());
         assert!(order.wanted && now < order.deadline, "{}", context());
-        assert!(matches!(order.phase, Phase::Queued { held: false, .. } | Phase::Unsure { .. }), "{}", context());
+        assert!(
+            matches!(order.phase, Phase::Queued { held: false, .. } | Phase::Unsure { .. }),
+            "{}",
+            context()
+        );
         assert!(matches!(next.phase, Phase::Submitting { stamp: 1, .. }), "{}", context());
         assert_eq!(next.last_attempt, order.last_attempt + 1);
         // Nothing that may be paid for is left behind uncounted.
@@ -205,7 +219,8 @@ fn check_answer(order: &Order, event: &Event, decision: &Decision) {
         (Some(Progress::Answered | Progress::Spare { .. }), Decision::Ignore(_)) => {}
         (Some(_), Decision::Advance(advance)) => {
             let became = &advance.next.attempt(attempt).expect("still on record").progress;
-            let is_solved = matches!(&advance.next.phase, Phase::Solved { answer, .. } if answer.attempt == attempt);
+            let is_solved =
+                matches!(&advance.next.phase, Phase::Solved { answer, .. } if answer.attempt == attempt);
             let is_kept = matches!(became, Progress::Spare { .. });
             assert!(is_solved || is_kept || advance.tally.wasted == 1, "{event:?} on {}", order.phase.name());
             assert_eq!(advance.tally.cost_micros, 3);
@@ -228,7 +243,11 @@ fn shape(order: &Order) -> String {
 }
 
 /// Grows orders from a placement, breadth first, and checks every step on the way.
-fn explore(terms: &(Key, Arc<Terms>), policy: &Policy, most: usize) -> (BTreeMap<&'static str, usize>, usize) {
+fn explore(
+    terms: &(Key, Arc<Terms>),
+    policy: &Policy,
+    most: usize,
+) -> (BTreeMap<&'static str, usize>, usize) {
     let first = placed(terms.0, &terms.1, policy);
     let mut seen = BTreeSet::from([shape(&first)]);
     let mut queue = alloc::collections::VecDeque::from([(first, START)]);
@@ -237,7 +256,9 @@ fn explore(terms: &(Key, Arc<Terms>), policy: &Policy, most: usize) -> (BTreeMap
         check_order(&order);
         *phases.entry(order.phase.name()).or_default() += 1;
         for now in moments(&order, then) {
-            if let Placement::Commit { advance, .. } = place(Some(&order), order.key, &order.terms, now, policy) {
+            if let Placement::Commit { advance, .. } =
+                place(Some(&order), order.key, &order.terms, now, policy)
+            {
                 check_order(&advance.next);
                 assert_eq!(advance.effect, None, "placing pays for nothing by itself");
                 if seen.len() < most && seen.insert(shape(&advance.next)) {
@@ -258,7 +279,9 @@ fn explore(terms: &(Key, Arc<Terms>), policy: &Policy, most: usize) -> (BTreeMap
                     Decision::Act(effect) => {
                         assert!(!matches!(effect, Effect::Submit { .. }), "money without a commit");
                         if let Effect::Stock { attempt } = effect {
-                            check_order(&spare_as_order(&order, attempt, now).expect("there is a spare answer"));
+                            check_order(
+                                &spare_as_order(&order, attempt, now).expect("there is a spare answer"),
+                            );
                         }
                     }
                     Decision::Ignore(_) => {}
@@ -273,11 +296,9 @@ fn explore(terms: &(Key, Arc<Terms>), policy: &Policy, most: usize) -> (BTreeMap
 fn every_phase_meets_every_event_at_every_interesting_moment() {
     let mut steps = 0;
     let mut met = BTreeSet::new();
-    for (callbacks, without_word) in [
-        (true, WithoutWord::Resubmit),
-        (false, WithoutWord::Resubmit),
-        (false, WithoutWord::Bury),
-    ] {
+    for (callbacks, without_word) in
+        [(true, WithoutWord::Resubmit), (false, WithoutWord::Resubmit), (false, WithoutWord::Bury)]
+    {
         for (single_use, reuse, keyed) in [
             (true, Reuse::Shared, false),
             (true, Reuse::Shared, true),
@@ -343,7 +364,9 @@ fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
             }
         }
         assert_eq!(order.last_attempt, u32::from(rule.limit) + 1, "{class:?}");
-        assert!(matches!(&order.phase, Phase::Dead { cause: DeadCause::Spent(fault), .. } if fault.class == class));
+        assert!(
+            matches!(&order.phase, Phase::Dead { cause: DeadCause::Spent(fault), .. } if fault.class == class)
+        );
     }
 }
 
@@ -358,9 +381,12 @@ fn a_closed_account_holds_the_order_until_a_person_mends_it_and_a_later_deadline
         else {
             panic!("a late joiner moves the deadline");
         };
-        let Decision::Advance(still) = transition(&advance.next, WAKE, held.deadline, &policy) else { panic!() };
+        let Decision::Advance(still) = transition(&advance.next, WAKE, held.deadline, &policy) else {
+            panic!()
+        };
         assert!(matches!(still.next.phase, Phase::Queued { held: true, .. }), "{:?}", still.next.phase);
-        let Decision::Advance(go) = transition(&still.next, Event::Released, START + secs(301), &policy) else {
+        let Decision::Advance(go) = transition(&still.next, Event::Released, START + secs(301), &policy)
+        else {
             panic!()
         };
         assert_eq!(go.next.due(), Some(START + secs(301)));
@@ -372,7 +398,9 @@ fn a_dead_letter_goes_on_with_the_task_that_it_has_paid_for() {
     let policy = policy(true, WithoutWord::Resubmit);
     let dead = tell(&policy, &[(0, WAKE), (1, accepted(1)), (300, WAKE)]);
     assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Deadline, .. }));
-    let Decision::Advance(again) = transition(&dead, Event::Replayed, START + secs(310), &policy) else { panic!() };
+    let Decision::Advance(again) = transition(&dead, Event::Replayed, START + secs(310), &policy) else {
+        panic!()
+    };
     assert!(matches!(again.next.phase, Phase::Solving { attempt: 1, .. }), "resumed, not paid for again");
     let at = START + policy.task_life + secs(1);
     let Decision::Advance(later) = transition(&dead, Event::Replayed, at, &policy) else { panic!() };
@@ -385,7 +413,8 @@ fn a_dead_letter_goes_on_with_the_task_that_it_has_paid_for() {
 fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_the_stock() {
     let policy = policy(true, WithoutWord::Resubmit);
     let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
-    let solved = tell(&policy, &[(0, WAKE), (2, unknown), (67, WAKE), (68, accepted(2)), (70, called_back(1))]);
+    let solved =
+        tell(&policy, &[(0, WAKE), (2, unknown), (67, WAKE), (68, accepted(2)), (70, called_back(1))]);
     assert!(matches!(&solved.phase, Phase::Solved { answer: Answer { attempt: 1, .. }, .. }));
     assert_eq!(solved.possible_doubles, 1);
     let now = START + secs(75);
@@ -393,7 +422,11 @@ fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_t
     assert_eq!(late.effect, Some(Effect::Stock { attempt: 2 }));
     let spare = spare_as_order(&late.next, 2, now).expect("there is a spare answer");
     assert_eq!(spare.shelf().map(|(target, _)| target), Some(solved.terms.target));
-    assert_eq!(spare_as_order(&late.next, 2, now + secs(5)).map(|s| s.key), Some(spare.key), "the same each time");
+    assert_eq!(
+        spare_as_order(&late.next, 2, now + secs(5)).map(|s| s.key),
+        Some(spare.key),
+        "the same each time"
+    );
     let Decision::Advance(done) = transition(&late.next, Event::Stocked { attempt: 2 }, now, &policy) else {
         panic!()
     };
@@ -416,7 +449,11 @@ fn an_answer_lives_from_the_earliest_moment_at_which_it_can_have_been_solved() {
     assert_eq!(answer.expires, Some(START + secs(10 + 120)), "not ready when asked at 10 s");
     let at_once = tell(&policy, &[(5, WAKE), (9, accepted(1)), (30, called_back(1))]);
     let Phase::Solved { answer, .. } = &at_once.phase else { panic!("{:?}", at_once.phase) };
-    assert_eq!(answer.expires, Some(START + secs(5 + 120)), "never asked: it may have been there from the start");
+    assert_eq!(
+        answer.expires,
+        Some(START + secs(5 + 120)),
+        "never asked: it may have been there from the start"
+    );
 }
 
 #[test]
@@ -430,7 +467,9 @@ fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed
         Placement::Refused(Refusal::OtherParameters)
     );
     for (at, event) in [(0, WAKE), (1, accepted(1)), (20, called_back(1))] {
-        let Decision::Advance(advance) = transition(&order, event, START + secs(at), &policy) else { panic!() };
+        let Decision::Advance(advance) = transition(&order, event, START + secs(at), &policy) else {
+            panic!()
+        };
         order = advance.next;
     }
     let again = |at: u64| place(Some(&order), key, &terms, START + secs(at), &policy);

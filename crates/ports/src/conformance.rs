@@ -120,6 +120,7 @@ macro_rules! conformance {
             a_dropped_watch_disturbs_nobody
             whoever_is_woken_reads_what_was_written
             a_lost_race_wakes_nobody
+            a_commit_that_tells_waiters_nothing_wakes_nobody
 
             a_list_pages_through_everything_once
             purge_removes_only_what_may_be_forgotten

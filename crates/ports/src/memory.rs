@@ -133,8 +133,10 @@ impl Store for MemoryStore {
             ledger.book(Line::of(next, at), tally);
             ledger.write(next)
         };
-        // After the lock is gone: whoever is woken may come straight back to read.
-        self.watchers.wake(&next.key);
+        if !next.is_awaited() {
+            // After the lock is gone: whoever is woken may come straight back to read.
+            self.watchers.wake(&next.key);
+        }
         Ok(Commit::Done(version))
     }
 

@@ -95,12 +95,16 @@ pub enum StoreError {
     Corrupt { key: Key, detail: String },
 }
 
+/// Every call returns, with an answer or an error, within a bounded time: whoever waits for a store for ever can
+/// carry nothing out.
 #[async_trait]
 pub trait Store: Send + Sync {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError>;
 
     /// Writes `next` if its record still has the version `expected`, adds `tally` to the books of the day of
-    /// `at`, updates every index and wakes every watch of the order: all of it or nothing, durable when it returns.
+    /// `at`, updates every index and, if `next` is no longer [awaited](Order::is_awaited), wakes every watch of the
+    /// order: all of it or nothing, durable when it returns. A commit that leaves the order awaited need not wake
+    /// anybody, and should not: a hundred waiters would look, and learn nothing.
     /// A tally of nothing opens no line in the books. Whoever loses changes nothing and wakes nobody.
     async fn commit(
         &self,
@@ -118,7 +122,8 @@ pub trait Store: Send + Sync {
     /// The orders on a shelf that spoil after `now`, soonest to spoil first and then by key.
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError>;
 
-    /// Misses no commit to this order that is made after it returns.
+    /// Misses no commit that is made after it returns and leaves this order no longer
+    /// [awaited](Order::is_awaited). Of other commits it need not hear.
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError>;
 
     /// Orders in the order of their keys, from the first one after `after`.

@@ -13,7 +13,8 @@ struct Signal {
     waker: Option<Waker>,
 }
 
-/// Everybody in this process who waits for an order. Stores keep one, and call [`wake`](Self::wake) on every commit.
+/// Everybody in this process who waits for an order. Stores keep one, and call [`wake`](Self::wake) on every commit
+/// that has something to tell them.
 #[derive(Clone, Default)]
 pub struct Watchers(Arc<Mutex<Registry>>);
 
@@ -36,6 +37,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Called without the lock of the registry: whoever is woken may drop his watch at once.
+fn ring(signals: Vec<Arc<Mutex<Signal>>>) {
+    for signal in signals {
+        let waker = {
+            let mut signal = lock(&signal);
+            signal.rung = true;
+            signal.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
 impl Watchers {
     #[must_use]
     pub fn watch(&self, key: &Key) -> Watch {
@@ -50,16 +65,14 @@ impl Watchers {
     pub fn wake(&self, key: &Key) {
         let signals: Vec<_> =
             lock(&self.0).waiting.range((*key, 0)..=(*key, u64::MAX)).map(|(_, s)| Arc::clone(s)).collect();
-        for signal in signals {
-            let waker = {
-                let mut signal = lock(&signal);
-                signal.rung = true;
-                signal.waker.take()
-            };
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        }
+        ring(signals);
+    }
+
+    /// Lets everybody look again, whatever they wait for: for a store that was cut off from the notices of other
+    /// processes, and cannot know what it missed.
+    pub fn wake_all(&self) {
+        let signals: Vec<_> = lock(&self.0).waiting.values().map(Arc::clone).collect();
+        ring(signals);
     }
 
     /// How many watches there are: zero when nobody waits, or something leaks.
@@ -75,7 +88,8 @@ impl Watchers {
 }
 
 impl Watch {
-    /// Returns once the order has been written since the last time this returned.
+    /// Returns once the order has been written and was no longer [awaited](quittance_lifecycle::Order::is_awaited),
+    /// since the last time this returned. It may also return for nothing: look, and wait again.
     pub async fn changed(&mut self) {
         poll_fn(|cx| {
             let mut signal = lock(&self.signal);
@@ -104,5 +118,32 @@ impl fmt::Debug for Watch {
 impl fmt::Debug for Watchers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Watchers({})", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Key, Watch, Watchers};
+    use crate::conformance::drive;
+    use futures_util::FutureExt;
+    use futures_util::future::{join, join_all};
+    use std::time::Duration;
+
+    #[test]
+    fn waking_all_wakes_whoever_waits_for_whatever_once() {
+        let watchers = Watchers::default();
+        watchers.wake_all();
+        let mut watches: Vec<_> = (0..20_u8).map(|n| watchers.watch(&Key([n / 5; 32]))).collect();
+        let is_rung = |watch: &mut Watch| watch.changed().now_or_never().is_some();
+        assert!(!watches.iter_mut().any(is_rung), "whoever comes later has missed nothing");
+
+        let asleep = join_all(watches.iter_mut().map(Watch::changed));
+        drive(Duration::ZERO, join(asleep, async { watchers.wake_all() }));
+        assert!(!watches.iter_mut().any(is_rung), "once");
+
+        watchers.wake_all();
+        assert!(watches.iter_mut().all(is_rung), "nobody needs to be asleep");
+        drop(watches);
+        assert!(watchers.is_empty());
     }
 }

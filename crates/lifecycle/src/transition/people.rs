@@ -250,7 +250,8 @@ impl Step {
         let now = self.now;
         match &mut self.next.phase {
             Phase::Queued { until, held } if *held => (*until, *held) = (now, false),
-            Phase::Solving { poll_at, .. } if *poll_at > now => *poll_at = now,
+            // Only what was held: the others keep to the provider's rules.
+            Phase::Solving { poll_at, .. } if *poll_at >= self.next.deadline => *poll_at = now,
             _ => return Decision::Ignore(WhyIgnored::WrongPhase),
         }
         self.tell(Beat::Released);

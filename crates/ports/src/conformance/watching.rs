@@ -7,7 +7,7 @@ use crate::store::{Commit, Store, Version};
 use crate::watch::Watch;
 use futures_util::FutureExt;
 use futures_util::future::{join, join_all};
-use quittance_lifecycle::{Key, Order};
+use quittance_lifecycle::{Event, Key, Order};
 use std::sync::Arc;
 
 async fn watch(store: &dyn Store, key: &Key) -> Watch {
@@ -20,47 +20,74 @@ fn is_rung(watch: &mut Watch) -> bool {
     watch.changed().now_or_never().is_some()
 }
 
-fn orders() -> [Order; 2] {
-    ["watched", "unwatched"].map(|name| samples::queued(name, START).order)
+const WATCHED: &str = "watched";
+const UNWATCHED: &str = "unwatched";
+
+/// Whoever waits for it has nothing to be told yet.
+fn awaited(name: &str) -> Order {
+    samples::queued(name, START).order
+}
+
+fn solved(name: &str) -> Order {
+    samples::solved(name, START).order
+}
+
+/// All that waiters can be told. An order that was cancelled may still strive for an answer, but not for them.
+fn news() -> Vec<Order> {
+    let stocked = samples::stocked(WATCHED, "https://example.com/door", after(120));
+    let samples = [
+        samples::solved(WATCHED, START),
+        stocked.clone(),
+        samples::taken(stocked),
+        samples::spoiled(WATCHED, after(120)),
+        samples::failed(WATCHED, START),
+        samples::dead(WATCHED, START),
+        samples::queued(WATCHED, START).then(Event::Cancelled),
+        samples::submitting(WATCHED, START).then(Event::Cancelled),
+    ];
+    samples.map(|sample| sample.order).into()
 }
 
 /// Nobody needs to be waiting at the moment of the commit.
 pub async fn a_watch_misses_no_commit_made_after_it_returns(store: Arc<dyn Store>) {
-    let [order, _] = orders();
+    let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
     let mut watch = watch(&*store, &order.key).await;
     assert!(!is_rung(&mut watch), "what was written before is not news");
-    for _ in 0..3 {
-        version = write(&*store, version, &order).await;
-        watch.changed().await;
+    for next in news() {
+        // Twice: it need not be the write that made it so.
+        for _ in 0..2 {
+            version = write(&*store, version, &next).await;
+            watch.changed().await;
+        }
     }
 }
 
 /// The same with the caller already asleep.
 pub async fn a_watch_wakes_whoever_waits_already(store: Arc<dyn Store>) {
-    let [order, _] = orders();
+    let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
     let mut watch = watch(&*store, &order.key).await;
-    for _ in 0..3 {
-        ((), version) = join(watch.changed(), write(&*store, version, &order)).await;
+    for next in news() {
+        ((), version) = join(watch.changed(), write(&*store, version, &next)).await;
     }
 }
 
 pub async fn a_watch_wakes_everybody_who_waits_for_the_order_and_nobody_else(store: Arc<dyn Store>) {
-    let [order, other] = orders();
+    let (order, other) = (awaited(WATCHED), awaited(UNWATCHED));
     let version = create(&*store, &order).await;
     create(&*store, &other).await;
     let mut crowd = join_all((0..20).map(|_| watch(&*store, &order.key))).await;
     let mut bystander = watch(&*store, &other.key).await;
     let everybody = join_all(crowd.iter_mut().map(Watch::changed));
-    join(everybody, write(&*store, version, &order)).await;
+    join(everybody, write(&*store, version, &solved(WATCHED))).await;
     assert!(!is_rung(&mut bystander), "another order was written");
     assert!(!crowd.iter_mut().any(is_rung), "one write wakes once");
 }
 
 /// Whoever loses the race to place it waits for the winner.
 pub async fn a_watch_may_begin_before_the_order(store: Arc<dyn Store>) {
-    let [order, other] = orders();
+    let (order, other) = (solved(WATCHED), solved(UNWATCHED));
     let mut watch = watch(&*store, &order.key).await;
     create(&*store, &other).await;
     assert!(!is_rung(&mut watch));
@@ -70,7 +97,7 @@ pub async fn a_watch_may_begin_before_the_order(store: Arc<dyn Store>) {
 
 /// A caller who hangs up takes nobody with him, and leaves nothing for the next.
 pub async fn a_dropped_watch_disturbs_nobody(store: Arc<dyn Store>) {
-    let [order, _] = orders();
+    let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
     let mut patient = watch(&*store, &order.key).await;
     for _ in 0..3 {
@@ -78,7 +105,7 @@ pub async fn a_dropped_watch_disturbs_nobody(store: Arc<dyn Store>) {
         let mut another = watch(&*store, &order.key).await;
         assert!(!is_rung(&mut hasty));
         drop(hasty);
-        version = write(&*store, version, &order).await;
+        version = write(&*store, version, &solved(WATCHED)).await;
         patient.changed().await;
         another.changed().await;
     }
@@ -87,11 +114,11 @@ pub async fn a_dropped_watch_disturbs_nobody(store: Arc<dyn Store>) {
 
 /// The wake-up never overtakes the write.
 pub async fn whoever_is_woken_reads_what_was_written(store: Arc<dyn Store>) {
-    let [order, _] = orders();
+    let order = awaited(WATCHED);
     let mut version = create(&*store, &order).await;
     let mut watch = watch(&*store, &order.key).await;
     for n in 1..=5 {
-        let next = samples::submitting("watched", after(n)).order;
+        let next = samples::solved(WATCHED, after(n)).order;
         let read = async {
             watch.changed().await;
             store.load(&order.key).await.expect(AVAILABLE).expect("it was created")
@@ -103,11 +130,29 @@ pub async fn whoever_is_woken_reads_what_was_written(store: Arc<dyn Store>) {
 }
 
 pub async fn a_lost_race_wakes_nobody(store: Arc<dyn Store>) {
-    let [order, _] = orders();
+    let order = awaited(WATCHED);
     create(&*store, &order).await;
     let mut watch = watch(&*store, &order.key).await;
     for wrong in [Version::ABSENT, Version(u64::from(u32::MAX))] {
-        assert!(matches!(commit(&*store, wrong, &order).await, Commit::Conflict(_)));
+        assert!(matches!(commit(&*store, wrong, &solved(WATCHED)).await, Commit::Conflict(_)));
     }
     assert!(!is_rung(&mut watch));
+}
+
+/// Or each poll of an order that is not ready makes all who wait for it look.
+pub async fn a_commit_that_tells_waiters_nothing_wakes_nobody(store: Arc<dyn Store>) {
+    let other = awaited(UNWATCHED);
+    let mut version = create(&*store, &awaited(WATCHED)).await;
+    let mut version_of_other = create(&*store, &other).await;
+    let mut waiter = watch(&*store, &awaited(WATCHED).key).await;
+    let mut bystander = watch(&*store, &other.key).await;
+    for next in [samples::submitting, samples::solving, samples::unsure, samples::queued] {
+        version = write(&*store, version, &next(WATCHED, START).order).await;
+        // Where word takes a while, word of this should be here when word of a later commit is.
+        version_of_other = write(&*store, version_of_other, &solved(UNWATCHED)).await;
+        bystander.changed().await;
+        assert!(!is_rung(&mut waiter), "whoever waits for it has nothing to be told");
+    }
+    write(&*store, version, &solved(WATCHED)).await;
+    waiter.changed().await;
 }

@@ -31,7 +31,7 @@ mod between_two_handles {
 fn clones_of_a_store_share_its_orders() {
     let store = MemoryStore::default();
     let elsewhere = store.clone();
-    let order = samples::queued("shared", samples::START).order;
+    let order = samples::solved("shared", samples::START).order;
     now(async {
         let mut watch = elsewhere.watch(&order.key).await.unwrap();
         let commit = store.commit(Version::ABSENT, &order, &Tally::default(), samples::START).await;

@@ -3,7 +3,7 @@
 
 use crate::crimes::Crime;
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Phase, Tally, Target, Timestamp, Value};
+use quittance_lifecycle::{HandOut, Key, Order, Phase, Tally, Target, Timestamp, Value};
 use quittance_ports::{
     Commit, Day, Due, Line, Store, StoreError, Version, Versioned, Watch, Watchers, Which,
 };
@@ -135,9 +135,17 @@ impl Naive {
         }
     }
 
-    fn wake(&self, key: &Key) {
+    /// Wakes whoever waits, if the order has anything to say to him.
+    fn wake(&self, next: &Order) {
+        let key = &next.key;
         let crowd = self.crowd();
-        if self.commits(Crime::WakesNobody) {
+        let is_news = match next.hand_out(*key, Duration::ZERO, Timestamp::ZERO) {
+            _ if self.commits(Crime::WakesNobody) => false,
+            _ if self.commits(Crime::WakesOnlyAtTheEnd) => !next.phase.is_open(),
+            HandOut::NotYet => self.commits(Crime::WakesOnEveryCommit),
+            _ => true,
+        };
+        if !is_news {
             return;
         }
         for (watched, watchers) in crowd.iter() {
@@ -163,7 +171,7 @@ impl Naive {
             self.book(&Line::of(next, at), tally);
         }
         if self.commits(Crime::WakesForLosers) {
-            self.wake(&next.key);
+            self.wake(next);
         }
         if self.commits(Crime::LoserEndsTheClaim) {
             let mut desk = self.desk();
@@ -219,14 +227,14 @@ impl Store for Naive {
             dawdle().await;
         }
         if self.commits(Crime::WakesBeforeItWrites) {
-            self.wake(&next.key);
+            self.wake(next);
             dawdle().await;
         }
         let day = if self.commits(Crime::BooksByTheDayOfTheOrder) { next.born } else { at };
         self.book(&Line::of(next, day), tally);
         let version = self.write(next);
         if !self.commits(Crime::WakesBeforeItWrites) {
-            self.wake(&next.key);
+            self.wake(next);
         }
         Ok(Commit::Done(version))
     }

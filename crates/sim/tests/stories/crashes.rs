@@ -147,7 +147,7 @@ fn a_caller_who_hangs_up_does_not_cancel_the_order() {
     assert_eq!(world.provider.taken(), 1);
 }
 
-/// Promise: a caller whose time is up is told so, and the order goes on for the next.
+/// Promise: whoever waits has an alarm, so an outage of the store makes an order late, and never lost.
 #[test]
 fn a_store_that_was_away_for_a_minute_makes_an_order_late_and_never_lost() {
     let world = world();

@@ -1,0 +1,63 @@
+//! The worker's chores, every second or so: what was counted is written down, what was spilled is replayed, and
+//! what may be forgotten is.
+
+use crate::{Engine, lock};
+use quittance_ports::StoreError;
+use std::time::Duration;
+
+/// How many forgettable records are removed at a time.
+const PURGE_MAX: usize = 256;
+/// How long what cannot be applied to a broken record is left in peace: a person has to mend it first.
+const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
+
+impl Engine {
+    pub(crate) async fn do_chores(&self) {
+        self.write_counts().await;
+        self.replay_spill().await;
+        if let Err(error) = self.world.store.purge(self.now(), PURGE_MAX).await {
+            self.note_error(&error);
+        }
+    }
+
+    pub(crate) async fn write_counts(&self) {
+        let counts = std::mem::take(&mut *lock(&self.uncounted));
+        for (line, tally) in counts {
+            // A reply lost after the write would count twice if tried again; joins are not money, so it is not.
+            if let Err(error) = self.world.store.count(&line, &tally).await {
+                self.note_error(&error);
+            }
+        }
+    }
+
+    /// Whatever came in while the store was away. Applying it twice does no harm, so a crash in the middle does none.
+    async fn replay_spill(&self) {
+        {
+            let mut agenda = lock(&self.agenda);
+            let again = agenda.unreadable_at.take_if(|at| *at <= self.now()).is_some();
+            if !std::mem::take(&mut agenda.has_spilled) && !again {
+                return;
+            }
+        }
+        let Ok(waiting) = self.world.spill.waiting() else { return self.expect_spill() };
+        let mut applied = 0;
+        for arrival in &waiting {
+            match self.apply_arrival(arrival).await {
+                Ok(_) => applied += 1,
+                Err(error @ StoreError::Corrupt { .. }) => {
+                    self.note_error(&error);
+                    // It goes to the end of the queue, so that one broken record does not stop the others.
+                    if self.world.spill.keep(arrival).is_err() {
+                        break;
+                    }
+                    applied += 1;
+                    lock(&self.agenda).unreadable_at = Some(self.now() + UNREADABLE_PAUSE);
+                }
+                Err(StoreError::Unavailable { .. }) => break,
+            }
+        }
+        let is_forgotten = self.world.spill.forget(applied).is_ok();
+        if applied < waiting.len() || !is_forgotten {
+            self.expect_spill();
+        }
+    }
+}
