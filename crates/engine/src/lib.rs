@@ -2,7 +2,7 @@
 //! store, provider and clock it was given. It holds no lock across an await, keeps no order in memory that is
 //! not in the store, and does nothing at shutdown that a crash would need.
 //!
-//! Read [`apply`] first: every change to an order goes through it.
+//! Read `apply.rs` first: every change to an order goes through it.
 #![forbid(unsafe_code)]
 
 mod apply;

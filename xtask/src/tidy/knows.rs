@@ -60,7 +60,7 @@ const ROOMS: &[Room] = &[
             "async-trait",
             "futures-util",
         ]),
-        &[],
+        &["quittance-record", "tempfile"],
     ),
     room("quittance-cli", Anything, &[]),
     room("xtask", Only(&["serde_json"]), &[]),
