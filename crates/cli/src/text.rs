@@ -83,12 +83,13 @@ fn money(page: &mut Page, report: &Report) {
         money.price / 1_000_000,
         money.price % 1_000_000 / 10
     ));
-    let billed = format!("{} answers billed", grouped(report.ledger.answers));
-    page.money_row("spent", money.spent.cast_signed(), &billed);
+    // Rounded before it is subtracted, so that the reader's sum comes out.
+    let (spent, without) = (cents(money.spent), cents(money.without));
+    page.money_row("spent", spent, &format!("{} answers billed", grouped(report.ledger.answers)));
     let given = format!("{} answers given, each bought once", grouped(money.answers_given));
-    page.money_row("without Quittance", money.without.cast_signed(), &given);
-    let percent = (report.saved_micros() * 100).checked_div(money.without.cast_signed()).unwrap_or(0);
-    page.money_row("saved", report.saved_micros(), &format!("{percent} %"));
+    page.money_row("without Quittance", without, &given);
+    let percent = ((without - spent) * 100).checked_div(without).unwrap_or(0);
+    page.money_row("saved", without - spent, &format!("{percent} %"));
 }
 
 fn storm(page: &mut Page, report: &Report) {
@@ -160,8 +161,8 @@ impl Page {
         self.styled_row(name, &grouped(count), note, Style::new());
     }
 
-    fn money_row(&mut self, name: &str, micros: i64, note: &str) {
-        self.styled_row(name, &dollars(micros), note, Style::new());
+    fn money_row(&mut self, name: &str, cents: i64, note: &str) {
+        self.styled_row(name, &dollars(cents), note, Style::new());
     }
 
     fn styled_row(&mut self, name: &str, value: &str, note: &str, style: Style) {
@@ -186,10 +187,13 @@ fn grouped(number: u64) -> String {
     text
 }
 
-/// Millionths as dollars and cents, rounded to the nearest cent.
-fn dollars(micros: i64) -> String {
-    let cents = (micros.unsigned_abs() + 5_000) / 10_000;
-    let sign = if micros < 0 && cents > 0 { "-" } else { "" };
+/// Millionths to the nearest cent.
+const fn cents(micros: u64) -> i64 {
+    ((micros + 5_000) / 10_000).cast_signed()
+}
+
+fn dollars(cents: i64) -> String {
+    let (sign, cents) = (if cents < 0 { "-" } else { "" }, cents.unsigned_abs());
     format!("{sign}${}.{:02}", grouped(cents / 100), cents % 100)
 }
 
@@ -207,10 +211,11 @@ mod tests {
         for (number, text) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
             assert_eq!(grouped(number), text);
         }
-        let amounts =
-            [(0, "$0.00"), (4_999, "$0.00"), (5_000, "$0.01"), (-4_999, "$0.00"), (-1_500_000, "-$1.50")];
-        for (micros, text) in amounts {
-            assert_eq!(dollars(micros), text);
+        for (micros, rounded) in [(0, 0), (4_999, 0), (5_000, 1), (2_990_000, 299)] {
+            assert_eq!(cents(micros), rounded);
+        }
+        for (cents, text) in [(0, "$0.00"), (5, "$0.05"), (-150, "-$1.50"), (123_456, "$1,234.56")] {
+            assert_eq!(dollars(cents), text);
         }
     }
 

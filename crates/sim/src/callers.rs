@@ -20,6 +20,7 @@ pub(crate) struct Crowd {
     pub weather: Arc<Weather>,
     pub dice: Mutex<Dice>,
     pub wishes: Vec<Wish>,
+    pub skewed: bool,
     pub cancels_per_mille: u64,
     /// How many callers are still at it.
     pub busy: Mutex<usize>,
@@ -32,6 +33,8 @@ const CALLER_WAIT: u64 = 400_000;
 enum Word {
     Accepted(Key),
     Ended(u64, Told),
+    /// The connection broke: the node is gone.
+    HungUp,
 }
 
 impl Crowd {
@@ -43,7 +46,7 @@ impl Crowd {
             for _ in 0..visits {
                 let (pause, wish) = {
                     let mut dice = locked(&crowd.dice);
-                    let wish = dice.index(crowd.wishes.len());
+                    let wish = crowd.choose(&mut dice);
                     (dice.in_range(0..pause_ms + 1), wish)
                 };
                 crowd.executor.sleep(pause).await;
@@ -52,6 +55,13 @@ impl Crowd {
             }
             *locked(&crowd.busy) -= 1;
         });
+    }
+
+    fn choose(&self, dice: &mut Dice) -> usize {
+        let many = self.wishes.len();
+        let throw = dice.index(many);
+        // A few things are wanted by many, and most by few.
+        if self.skewed { throw * dice.index(many) / many * dice.index(many) / many } else { throw }
     }
 
     /// Comes with a wish, and again if the node dies, as a client that retries would.
@@ -113,6 +123,7 @@ impl Crowd {
                 visit.told = Some((at, told));
                 true
             }
+            Word::HungUp => false,
         }
     }
 
@@ -157,6 +168,17 @@ fn draft(wish: &Wish, who: &str) -> Draft {
     draft
 }
 
+/// A connection that breaks when the node dies: the caller notices at once.
+struct Connection(Option<[Slot<Word>; 2]>);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        for slot in self.0.iter().flatten() {
+            slot.fill_if_empty(Word::HungUp);
+        }
+    }
+}
+
 /// What a node does for one caller.
 async fn serve(
     executor: Executor,
@@ -165,9 +187,13 @@ async fn serve(
     accepted: Slot<Word>,
     ended: Slot<Word>,
 ) {
+    let mut connection = Connection(Some([accepted.clone(), ended.clone()]));
     let placed: Placed = match engine.place(kind, draft).await {
         Ok(placed) => placed,
-        Err(error) => return accepted.fill(Word::Ended(executor.now(), refused(&error))),
+        Err(error) => {
+            connection.0 = None;
+            return accepted.fill(Word::Ended(executor.now(), refused(&error)));
+        }
     };
     accepted.fill(Word::Accepted(placed.key));
     let told = match engine.wait(&placed).await {
@@ -179,6 +205,7 @@ async fn serve(
         Outcome::NotYet => Told::NotYet,
         Outcome::Forgotten => Told::Forgotten,
     };
+    connection.0 = None;
     ended.fill(Word::Ended(executor.now(), told));
 }
 

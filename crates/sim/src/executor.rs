@@ -302,6 +302,13 @@ impl<T> Slot<T> {
         }
     }
 
+    /// Fills it if nothing is in it.
+    pub fn fill_if_empty(&self, value: T) {
+        if locked(&self.0).0.is_none() {
+            self.fill(value);
+        }
+    }
+
     pub async fn filled(&self) -> T {
         std::future::poll_fn(|cx| {
             let mut slot = locked(&self.0);

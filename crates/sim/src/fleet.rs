@@ -154,7 +154,9 @@ impl Fleet {
             locked(&self.truth).troubles.push((group, Trouble::Killed, now));
             for node in locked(&self.nodes).iter_mut() {
                 if let Some((engine, _)) = node.up.take_if(|(_, g)| *g == group) {
-                    locked(&self.truth).panics += engine.panics();
+                    let mut truth = locked(&self.truth);
+                    truth.panics += engine.panics();
+                    truth.turned_away += engine.forged();
                     node.restart_at = now + locked(&self.dice).in_range(100..20_000);
                 }
             }

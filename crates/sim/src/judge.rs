@@ -4,7 +4,7 @@
 use crate::fleet::SKEW_MAX;
 use crate::provider::PRICE;
 use crate::truth::{Fate, Task, Told, Trouble, Truth, Visit};
-use quittance_lifecycle::{Attempt, Beat, FaultClass, Key, Order, Phase, Progress, Reuse, Tally};
+use quittance_lifecycle::{Attempt, FaultClass, Key, Order, Phase, Progress, Reuse, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -115,10 +115,8 @@ impl Court<'_> {
 
     /// Whether its answer was put in stock, which serves exclusive orders only, as yet.
     fn went_to_stock(&self, task: &Task) -> bool {
-        let stocked = Beat::Stocked { attempt: task.attempt };
-        self.orders
-            .get(&task.key)
-            .is_some_and(|order| order.story.entries.iter().any(|entry| entry.beat == stocked))
+        let order = self.orders.get(&task.key);
+        order.is_some_and(|order| self.orders.contains_key(&order.key.spare(order.born, task.attempt)))
     }
 
     /// Whether the order was cancelled, and somebody who shares with nobody may have taken its answer from the shelf.

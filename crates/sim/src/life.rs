@@ -45,6 +45,12 @@ pub struct Script {
     pub account_ms: u64,
     pub forgeries_ms: u64,
     pub cancels_per_mille: u64,
+    /// How many in a thousand wishes are for something that cannot be had, for an answer of one's own, or keyed.
+    pub hopeless_per_mille: u64,
+    pub exclusive_per_mille: u64,
+    pub keyed_per_mille: u64,
+    /// Whether a few things are wanted by many.
+    pub skewed: bool,
 }
 
 impl Script {
@@ -81,6 +87,10 @@ impl Script {
             account_ms,
             forgeries_ms,
             cancels_per_mille,
+            hopeless_per_mille: 170,
+            exclusive_per_mille: 300,
+            keyed_per_mille: 250,
+            skewed: false,
         }
     }
 
@@ -94,8 +104,8 @@ impl Script {
             callers: 50,
             visits: 40,
             wishes: 200,
-            pause_ms: 30_000,
-            storm_ms: 900_000,
+            pause_ms: 20_000,
+            storm_ms: 1_800_000,
             policy: Policy { callbacks: true, pace, ..Policy::DEFAULT },
             troubles: Troubles {
                 store_reply_lost: 10,
@@ -123,6 +133,10 @@ impl Script {
             account_ms: 0,
             forgeries_ms: 10_000,
             cancels_per_mille: 10,
+            hopeless_per_mille: 40,
+            exclusive_per_mille: 100,
+            keyed_per_mille: 50,
+            skewed: true,
         }
     }
 }
@@ -172,7 +186,8 @@ pub fn live(
         truth: Arc::clone(&truth),
         weather: Arc::clone(&weather),
         dice: Mutex::new(Dice::new(seed, "crowd")),
-        wishes: wishes(&mut Dice::new(seed, "wishes"), script.wishes),
+        wishes: wishes(&mut Dice::new(seed, "wishes"), script),
+        skewed: script.skewed,
         cancels_per_mille: script.cancels_per_mille,
         busy: Mutex::new(0),
         visits_done: Mutex::new(0),
@@ -231,15 +246,15 @@ fn parts(script: &Script) -> Parts {
     }
 }
 
-fn wishes(dice: &mut Dice, count: usize) -> Vec<Wish> {
-    (0..count)
+fn wishes(dice: &mut Dice, script: &Script) -> Vec<Wish> {
+    (0..script.wishes)
         .map(|n| {
             let kind = ["recaptcha_v2", "recaptcha_v3", "turnstile", "image"][dice.index(4)];
-            let site = match dice.in_range(0..12) {
-                0 => "bad-site".to_owned(),
-                1 => "hopeless-site".to_owned(),
+            let site = match (dice.chance(script.hopeless_per_mille), dice.chance(500)) {
+                (true, true) => "bad-site".to_owned(),
+                (true, false) => "hopeless-site".to_owned(),
                 // Few sites for many wishes, so that wishes differ in one thing only.
-                _ => format!("site-{}", n / 3),
+                (false, _) => format!("site-{}", n / 3),
             };
             let page = if kind == "image" { String::new() } else { format!("https://example.com/{}", n % 2) };
             let action = if kind == "recaptcha_v3" {
@@ -253,8 +268,12 @@ fn wishes(dice: &mut Dice, count: usize) -> Vec<Wish> {
                 site,
                 page,
                 action,
-                reuse: if dice.chance(300) && kind != "image" { Reuse::Exclusive } else { Reuse::Shared },
-                idempotency_key: dice.chance(250).then(|| format!("key-{n}")),
+                reuse: if dice.chance(script.exclusive_per_mille) && kind != "image" {
+                    Reuse::Exclusive
+                } else {
+                    Reuse::Shared
+                },
+                idempotency_key: dice.chance(script.keyed_per_mille).then(|| format!("key-{n}")),
                 min_life: dice.chance(100).then_some(Duration::from_secs(60)).filter(|_| kind != "image"),
             }
         })
@@ -441,7 +460,7 @@ fn finish(
         breaches,
         books,
         trace: executor.take_trace(),
-        forged: fleet.forged(),
+        forged: truth.turned_away + fleet.forged(),
         polls: executor.polls(),
         truth,
         orders,

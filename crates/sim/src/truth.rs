@@ -131,6 +131,8 @@ pub struct Truth {
     pub released: Vec<(Group, u64, u64)>,
     pub cancelled: Vec<(String, u64)>,
     pub calm_at: u64,
+    /// How many forged callbacks were sent, and how many were recognised by nodes that have died since.
     pub forged: u64,
+    pub turned_away: u64,
     pub panics: u64,
 }
