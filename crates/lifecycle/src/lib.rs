@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod answer;
 pub mod backoff;
+pub mod bad_request;
 pub mod event;
 pub mod fault;
 pub mod key;
@@ -27,6 +28,7 @@ mod tests;
 
 pub use answer::{Answer, Delivery, Goods, Money};
 pub use backoff::{Backoff, Jitter};
+pub use bad_request::BadRequest;
 pub use event::{Effect, Event, Gate, PollOutcome, SubmitOutcome, Via, Word};
 pub use fault::{Fault, FaultClass, FaultRule, FaultTable, Reaction, Remedy};
 pub use key::{Key, KeyError, Target};
@@ -35,7 +37,7 @@ pub use order::{Attempt, DeadCause, FailCause, HandOut, Order, Phase, Progress};
 pub use policy::{Pace, Policy, Preset, WithoutWord};
 pub use story::{Beat, Entry, Story};
 pub use tally::Tally;
-pub use terms::{BadRequest, Draft, KeySettings, Reuse, Terms, Value};
+pub use terms::{Draft, KeySettings, Reuse, Terms, Value};
 pub use time::Timestamp;
 pub use transition::{
     Advance, Decision, Origin, Placement, Refusal, WhyIgnored, place, spare_as_order, transition,

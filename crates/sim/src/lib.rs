@@ -14,12 +14,15 @@ mod life;
 pub mod night;
 pub mod plants;
 mod provider;
+mod script;
 mod store;
+mod storm;
 pub mod truth;
 mod weather;
 
 pub use fleet::Parts;
 pub use judge::Breach;
-pub use life::{Life, Script, live};
+pub use life::{Life, live};
 pub use plants::{PLANTS, Plant};
+pub use script::Script;
 pub use weather::Troubles;

@@ -1,8 +1,9 @@
 //! Many lives, on all cores, until the number is reached or a promise is broken.
 
 use crate::judge::Breach;
-use crate::life::{Life, Script, live};
+use crate::life::{Life, live};
 use crate::plants::{PLANTS, Plant};
+use crate::script::Script;
 use quittance_lifecycle::Tally;
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;

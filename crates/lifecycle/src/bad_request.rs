@@ -1,0 +1,109 @@
+//! What can be wrong with what a caller typed. Each says which field, what is wrong with it and what to do; none
+//! repeats a value, which may be a secret.
+
+use crate::terms::{
+    IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX, PATIENCE_MAX,
+    TENANT_BYTES_MAX,
+};
+use alloc::string::String;
+use core::fmt;
+use core::time::Duration;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BadRequest {
+    MissingField { kind: String, field: &'static str },
+    NotAPageAddress { field: String, why: &'static str },
+    NotText { field: String },
+    NotAFile { field: String },
+    FileTooSmall { field: String, bytes: usize, bytes_min: usize },
+    FileTooLarge { field: String, bytes: usize, bytes_max: usize },
+    TextTooLong { field: String, bytes: usize, bytes_max: usize },
+    TooManyParams { found: usize },
+    BadParamName { name: String },
+    BadKindName { name: String },
+    BadTenant { bytes: usize },
+    IdempotencyKeyLength { bytes: usize },
+    LifeNotToBeHad { wanted: Duration, most: Duration },
+    BadPatience { wanted: Duration },
+}
+
+impl core::error::Error for BadRequest {}
+
+impl fmt::Display for BadRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MissingField { kind, field } => {
+                write!(f, "`{field}` is missing or empty: an order of kind {kind} needs it")
+            }
+            Self::NotAPageAddress { field, why } => {
+                write!(
+                    f,
+                    "`{}` is not a page address: {why}; give it in full, like https://example.com/login",
+                    Shown(field)
+                )
+            }
+            Self::NotText { field } => write!(f, "`{}` must be text, not a file", Shown(field)),
+            Self::NotAFile { field } => write!(f, "`{}` must be the bytes of a file, not text", Shown(field)),
+            Self::FileTooSmall { field, bytes: 0, .. } => {
+                write!(f, "`{}` has zero bytes: there is nothing to solve", Shown(field))
+            }
+            Self::FileTooSmall { field, bytes, bytes_min } => {
+                write!(
+                    f,
+                    "`{}` has {bytes} bytes; the least that providers take is {bytes_min}",
+                    Shown(field)
+                )
+            }
+            Self::FileTooLarge { field, bytes, bytes_max } => {
+                write!(f, "`{}` has {bytes} bytes; the most that providers take is {bytes_max}", Shown(field))
+            }
+            Self::TextTooLong { field, bytes, bytes_max } => {
+                write!(f, "`{}` has {bytes} bytes; at most {bytes_max} are allowed", Shown(field))
+            }
+            Self::TooManyParams { found } => {
+                write!(f, "{found} parameters; at most {PARAMS_MAX} are allowed")
+            }
+            Self::BadParamName { name } => write!(
+                f,
+                "`{}` is not a parameter name: it must have 1 to {PARAM_NAME_BYTES_MAX} bytes and no control characters",
+                Shown(name)
+            ),
+            Self::BadKindName { name } => write!(
+                f,
+                "`{}` is not a kind: its name must have 1 to {KIND_BYTES_MAX} bytes and no control characters",
+                Shown(name)
+            ),
+            Self::BadTenant { bytes } => {
+                write!(
+                    f,
+                    "a tenant's name has 1 to {TENANT_BYTES_MAX} bytes and no control characters, and this one has {bytes} bytes"
+                )
+            }
+            Self::IdempotencyKeyLength { bytes } => write!(
+                f,
+                "an idempotency key has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} bytes, and this one {bytes}"
+            ),
+            Self::LifeNotToBeHad { wanted, most } => write!(
+                f,
+                "`min_life` asks for {} s of life in the answer; of this kind at most {} s can be promised",
+                wanted.as_secs_f32(),
+                most.as_secs_f32()
+            ),
+            Self::BadPatience { wanted } => write!(
+                f,
+                "`patience` is how long an order may take: from 1 s to {} s, and {} s was asked for",
+                PATIENCE_MAX.as_secs(),
+                wanted.as_secs_f32()
+            ),
+        }
+    }
+}
+
+/// A name that came from outside, made harmless and short.
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().take(60).try_for_each(|c| write!(f, "{}", c.escape_debug()))
+    }
+}

@@ -1,0 +1,159 @@
+//! What a life is made of: how many nodes, callers and wishes, which settings, and which troubles, drawn from a seed
+//! or written down.
+
+use crate::dice::Dice;
+use crate::truth::Wish;
+use crate::weather::Troubles;
+use quittance_lifecycle::{Pace, Policy, Preset, Reuse, WithoutWord};
+use std::time::Duration;
+
+/// How large a life is, and how bad its weather.
+#[derive(Clone, Debug)]
+pub struct Script {
+    pub nodes: usize,
+    pub callers: usize,
+    pub visits: usize,
+    pub wishes: usize,
+    pub pause_ms: u64,
+    pub storm_ms: u64,
+    pub policy: Policy,
+    pub troubles: Troubles,
+    /// The mean time between kills, freezes, clock jumps, outages of either side, and account troubles; 0 for never.
+    pub kills_ms: u64,
+    pub freezes_ms: u64,
+    pub jumps_ms: u64,
+    pub store_outages_ms: u64,
+    pub provider_outages_ms: u64,
+    pub account_ms: u64,
+    pub forgeries_ms: u64,
+    pub cancels_per_mille: u64,
+    /// How many in a thousand wishes are for something that cannot be had, for an answer of one's own, or keyed.
+    pub hopeless_per_mille: u64,
+    pub exclusive_per_mille: u64,
+    pub keyed_per_mille: u64,
+    /// Whether a few things are wanted by many.
+    pub skewed: bool,
+}
+
+impl Script {
+    /// A small life with troubles drawn from its seed: for thousands of lives.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        let mut dice = Dice::new(seed, "script");
+        let mut some = |least: u64, most: u64| if dice.chance(500) { dice.in_range(least..most) } else { 0 };
+        let (kills_ms, freezes_ms, jumps_ms) =
+            (some(5_000, 60_000), some(10_000, 90_000), some(10_000, 60_000));
+        let (store_outages_ms, provider_outages_ms) = (some(20_000, 120_000), some(20_000, 120_000));
+        let (account_ms, forgeries_ms) = (some(60_000, 200_000), some(2_000, 20_000));
+        let cancels_per_mille = some(20, 200);
+        let presets = [Preset::Default, Preset::Default, Preset::Conservative, Preset::Aggressive];
+        let policy = Policy {
+            callbacks: dice.chance(700),
+            without_word: if dice.chance(700) { WithoutWord::Resubmit } else { WithoutWord::Bury },
+            ..Policy::DEFAULT.with_preset(presets[dice.index(4)])
+        };
+        Self {
+            nodes: 1 + dice.index(3),
+            callers: 3 + dice.index(6),
+            visits: 1 + dice.index(3),
+            wishes: 2 + dice.index(5),
+            pause_ms: dice.in_range(100..60_000),
+            storm_ms: dice.in_range(60_000..400_000),
+            policy,
+            troubles: Troubles::draw(&mut dice),
+            kills_ms,
+            freezes_ms,
+            jumps_ms,
+            store_outages_ms,
+            provider_outages_ms,
+            account_ms,
+            forgeries_ms,
+            cancels_per_mille,
+            hopeless_per_mille: 170,
+            exclusive_per_mille: 300,
+            keyed_per_mille: 250,
+            skewed: false,
+        }
+    }
+
+    /// One large storm: 50 callers make 2,000 requests for 200 things, on three nodes.
+    #[must_use]
+    pub fn demo() -> Self {
+        let pace =
+            Pace { p50: Duration::from_secs(25), p95: Duration::from_secs(55), p99: Duration::from_secs(90) };
+        Self {
+            nodes: 3,
+            callers: 50,
+            visits: 40,
+            wishes: 200,
+            pause_ms: 20_000,
+            storm_ms: 1_800_000,
+            policy: Policy { callbacks: true, pace, ..Policy::DEFAULT },
+            troubles: Troubles {
+                store_reply_lost: 10,
+                store_request_lost: 10,
+                claims_ignored: 100,
+                submit_unreachable: 50,
+                submit_lost: 20,
+                submit_reply_lost: 60,
+                submit_busy: 60,
+                submit_odd: 5,
+                poll_lost: 50,
+                poll_part_missing: 50,
+                unsolvable: 40,
+                callback_lost: 200,
+                callback_doubled: 100,
+                callback_delayed: 50,
+                solved_at_once: 20,
+                ..Troubles::default()
+            },
+            kills_ms: 60_000,
+            freezes_ms: 120_000,
+            jumps_ms: 60_000,
+            store_outages_ms: 200_000,
+            provider_outages_ms: 200_000,
+            account_ms: 0,
+            forgeries_ms: 10_000,
+            cancels_per_mille: 10,
+            hopeless_per_mille: 40,
+            exclusive_per_mille: 100,
+            keyed_per_mille: 50,
+            skewed: true,
+        }
+    }
+}
+
+/// What callers may come for.
+pub(crate) fn wishes(dice: &mut Dice, script: &Script) -> Vec<Wish> {
+    (0..script.wishes)
+        .map(|n| {
+            let kind = ["recaptcha_v2", "recaptcha_v3", "turnstile", "image"][dice.index(4)];
+            let site = match (dice.chance(script.hopeless_per_mille), dice.chance(500)) {
+                (true, true) => "bad-site".to_owned(),
+                (true, false) => "hopeless-site".to_owned(),
+                // Few sites for many wishes, so that wishes differ in one thing only.
+                (false, _) => format!("site-{}", n / 3),
+            };
+            let page = if kind == "image" { String::new() } else { format!("https://example.com/{}", n % 2) };
+            let action = if kind == "recaptcha_v3" {
+                ["login", "buy"][dice.index(2)].to_owned()
+            } else {
+                String::new()
+            };
+            Wish {
+                tenant: ["ada", "bob"][usize::from(dice.chance(200))].into(),
+                kind,
+                site,
+                page,
+                action,
+                reuse: if dice.chance(script.exclusive_per_mille) && kind != "image" {
+                    Reuse::Exclusive
+                } else {
+                    Reuse::Shared
+                },
+                idempotency_key: dice.chance(script.keyed_per_mille).then(|| format!("key-{n}")),
+                min_life: dice.chance(100).then_some(Duration::from_secs(60)).filter(|_| kind != "image"),
+            }
+        })
+        .collect()
+}

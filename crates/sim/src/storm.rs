@@ -1,0 +1,145 @@
+//! The troubles that strike from outside, each at its own times from its own dice, and the people and programs who
+//! mend what they can.
+
+use crate::dice::Dice;
+use crate::executor::{Executor, WORLD, locked};
+use crate::fleet::Fleet;
+use crate::provider::{Account, Service};
+use crate::script::Script;
+use crate::weather::Weather;
+use quittance_lifecycle::{Delivery, Goods, Money, Word};
+use std::sync::Arc;
+
+/// Lets every trouble of the script loose.
+pub(crate) fn brew(
+    seed: u64,
+    script: &Script,
+    executor: &Executor,
+    fleet: &Arc<Fleet>,
+    service: &Arc<Service>,
+) {
+    let every = |mean_ms: u64, name: &'static str, mut strike: Box<dyn FnMut(&mut Dice) + Send>| {
+        if mean_ms == 0 {
+            return;
+        }
+        let (executor, weather) = (executor.clone(), Arc::clone(&service.weather));
+        let mut dice = Dice::new(seed, name);
+        executor.clone().spawn(WORLD, async move {
+            loop {
+                executor.sleep(dice.in_range(0..2 * mean_ms)).await;
+                if weather.is_calm() {
+                    return;
+                }
+                strike(&mut dice);
+            }
+        });
+    };
+    let f = Arc::clone(fleet);
+    every(script.kills_ms, "kills", Box::new(move |dice| f.doom_one(dice.in_range(1..40))));
+    let (f, e, w) = (Arc::clone(fleet), executor.clone(), Arc::clone(&service.weather));
+    every(
+        script.freezes_ms,
+        "freezes",
+        Box::new(move |dice| {
+            let Some(group) = f.freeze_one() else { return };
+            let (f, e2, w) = (Arc::clone(&f), e.clone(), Arc::clone(&w));
+            let until = e.now() + dice.in_range(500..90_000);
+            e.spawn(WORLD, async move {
+                while e2.now() < until && !w.is_calm() {
+                    e2.sleep(500).await;
+                }
+                f.thaw(group);
+            });
+        }),
+    );
+    let f = Arc::clone(fleet);
+    every(script.jumps_ms, "jumps", Box::new(move |_| f.jump_one()));
+    let (e, w) = (executor.clone(), Arc::clone(&service.weather));
+    every(
+        script.store_outages_ms,
+        "store outages",
+        Box::new(move |dice| w.take_store_down(e.now() + dice.in_range(1_000..40_000))),
+    );
+    let (e, w) = (executor.clone(), Arc::clone(&service.weather));
+    every(
+        script.provider_outages_ms,
+        "provider outages",
+        Box::new(move |dice| w.take_provider_down(e.now() + dice.in_range(1_000..60_000))),
+    );
+    let s = Arc::clone(service);
+    every(
+        script.account_ms,
+        "account",
+        Box::new(move |dice| {
+            let mut account = locked(&s.account);
+            if *account != Account::Open {
+                return;
+            }
+            *account = if dice.chance(500) { Account::Broke } else { Account::Closed };
+            drop(account);
+            let (s, mended) = (Arc::clone(&s), dice.in_range(5_000..120_000));
+            s.executor.clone().spawn(WORLD, async move {
+                s.executor.sleep(mended).await;
+                mend_account(&s);
+            });
+        }),
+    );
+    let (f, s) = (Arc::clone(fleet), Arc::clone(service));
+    every(
+        script.forgeries_ms,
+        "forgeries",
+        Box::new(move |dice| {
+            // The right order and attempt, with a proof that is made up.
+            let key = locked(&s.truth).tasks.last().map(|task| (task.key, task.attempt));
+            let Some((key, attempt)) = key else { return };
+            let born = s.executor.now();
+            let segment = format!("{key}-{born}-{attempt}-{:032x}", dice.roll());
+            let word =
+                Word::Answered(Delivery { goods: Goods::text("forged"), solved_at: None, cost: Money(0) });
+            if f.call_back(&segment, None, word).is_some() {
+                locked(&s.truth).forged += 1;
+            }
+        }),
+    );
+}
+
+/// A person tops up the account, and tells every node.
+fn mend_account(service: &Arc<Service>) {
+    *locked(&service.account) = Account::Open;
+    let Some(fleet) = locked(&service.fleet).clone() else { return };
+    for (engine, group) in fleet.up() {
+        let service = Arc::clone(service);
+        service.executor.clone().spawn(group, async move {
+            let begun = service.executor.now();
+            let at = {
+                let mut truth = locked(&service.truth);
+                truth.released.push((group, begun, u64::MAX));
+                truth.released.len() - 1
+            };
+            while engine.release().await.is_err() {
+                service.executor.sleep(1_000).await;
+            }
+            locked(&service.truth).released[at].2 = service.executor.now();
+        });
+    }
+}
+
+/// Whatever was killed is started again, as a service manager would.
+pub(crate) fn supervise(executor: &Executor, fleet: &Arc<Fleet>) {
+    let (executor, fleet) = (executor.clone(), Arc::clone(fleet));
+    executor.clone().spawn(WORLD, async move {
+        loop {
+            executor.sleep(250).await;
+            fleet.start_nodes();
+        }
+    });
+}
+
+/// The storm is over: everything that was down comes back.
+pub(crate) fn clear_up(executor: &Executor, weather: &Weather, service: &Arc<Service>, fleet: &Arc<Fleet>) {
+    weather.calm_down();
+    locked(&service.truth).calm_at = executor.now();
+    fleet.revive_all();
+    fleet.start_nodes();
+    mend_account(service);
+}
