@@ -70,7 +70,7 @@ fn books(page: &mut Page, report: &Report) {
 
 fn ledger(page: &mut Page, report: &Report) {
     page.section("The provider's own ledger beside them");
-    page.row("taken by the provider", report.ledger.payments, "each a payment");
+    page.row("taken by the provider", report.ledger.payments, "tasks; the solved ones are billed");
     page.row("paid, in the books", report.books.paid, "");
     let open = format!("among the {} doubts still open", grouped(report.doubts_open()));
     page.row("difference", report.unknown_to_the_books(), &open);

@@ -22,9 +22,10 @@ impl Engine {
     pub(crate) async fn write_counts(&self) {
         let counts = std::mem::take(&mut *lock(&self.uncounted));
         for (line, tally) in counts {
-            // A reply lost after the write would count twice if tried again; joins are not money, so it is not.
             if let Err(error) = self.world.store.count(&line, &tally).await {
                 self.note_error(&error);
+                // If only the reply was lost it will be counted twice: these lines are not money.
+                self.count(line, tally);
             }
         }
     }
@@ -39,24 +40,27 @@ impl Engine {
             }
         }
         let Ok(waiting) = self.world.spill.waiting() else { return self.expect_spill() };
-        let mut applied = 0;
+        // Only the oldest can be forgotten, up to the first that must stay.
+        let (mut done, mut must_stay) = (0, false);
         for arrival in &waiting {
             match self.apply_arrival(arrival).await {
-                Ok(_) => applied += 1,
+                Ok(_) => {}
                 Err(error @ StoreError::Corrupt { .. }) => {
                     self.note_error(&error);
-                    // It goes to the end of the queue, so that one broken record does not stop the others.
-                    if self.world.spill.keep(arrival).is_err() {
-                        break;
-                    }
-                    applied += 1;
                     lock(&self.agenda).unreadable_at = Some(self.now() + UNREADABLE_PAUSE);
+                    // It goes to the end of the queue, so that one broken record does not stop the others; if there
+                    // is no room it stays where it is, and the others are applied again when it is looked at again.
+                    must_stay |= self.world.spill.keep(arrival).is_err();
                 }
-                Err(StoreError::Unavailable { .. }) => break,
+                Err(error @ StoreError::Unavailable { .. }) => {
+                    self.note_error(&error);
+                    self.expect_spill();
+                    break;
+                }
             }
+            done += usize::from(!must_stay);
         }
-        let is_forgotten = self.world.spill.forget(applied).is_ok();
-        if applied < waiting.len() || !is_forgotten {
+        if self.world.spill.forget(done).is_err() {
             self.expect_spill();
         }
     }

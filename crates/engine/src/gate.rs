@@ -106,6 +106,10 @@ impl ProviderGate {
         self.shut_until = self.shut_until.max(now + self.backoff.pause(over, grain));
     }
 
+    pub(crate) const fn is_paused(&self) -> bool {
+        self.paused
+    }
+
     /// A person has mended the account.
     pub(crate) fn release(&mut self) {
         self.paused = false;

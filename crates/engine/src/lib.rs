@@ -122,6 +122,12 @@ impl Engine {
         self.unreadable.load(Ordering::Relaxed)
     }
 
+    /// Whether this node submits nothing until a person says that the provider's account is mended.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        lock(&self.gate).is_paused()
+    }
+
     fn now(&self) -> Timestamp {
         self.world.clock.now()
     }

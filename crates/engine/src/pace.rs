@@ -1,7 +1,8 @@
 //! What we have seen of how long answers take, by kind. It decides when to ask and how long to doubt, so a few
 //! recent solves count, and the numbers that came with the kind hold until there are enough of them.
 
-use quittance_lifecycle::Pace;
+use crate::{Engine, lock};
+use quittance_lifecycle::{Event, Order, Pace, Phase, PollOutcome, Timestamp};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -39,6 +40,29 @@ impl Paces {
             seen.pace = Some(Pace { p50: at(50), p95: at(95), p99: at(99) });
         }
     }
+}
+
+impl Engine {
+    /// What the solve of an order, by this event, teaches about its kind.
+    pub(crate) fn learn_pace(&self, order: &Order, event: &Event) {
+        if let Phase::Solved { answer, at } = &order.phase
+            && let Some(attempt) = order.attempt(answer.attempt)
+        {
+            let solved_at = match event {
+                // Found when we asked, not when it was solved. To learn from when we asked would make us ask ever
+                // later; it was solved at some moment between the last word that it was not and this question.
+                Event::Polled { asked, outcome: PollOutcome::Answered(_), .. } => {
+                    middle(answer.earliest, *asked)
+                }
+                _ => *at,
+            };
+            lock(&self.paces).learn(&order.terms.kind, solved_at.since(attempt.sent));
+        }
+    }
+}
+
+fn middle(earlier: Timestamp, later: Timestamp) -> Timestamp {
+    earlier + later.since(earlier) / 2
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ impl Engine {
         let terms = Arc::new(terms);
         if terms.reuse == Reuse::Exclusive
             && !terms.keyed
-            && let Some(placed) = self.take_from_shelf(key, &terms, now).await
+            && let Some(placed) = self.take_from_shelf(key, &terms, now).await?
         {
             return Ok(placed);
         }
@@ -138,31 +138,46 @@ impl Engine {
     }
 
     /// An answer that stands on the shelf, taken in the name of a placement that shares with nobody.
-    async fn take_from_shelf(&self, claimant: Key, terms: &Terms, now: Timestamp) -> Option<Placed> {
+    async fn take_from_shelf(
+        &self,
+        claimant: Key,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<Option<Placed>, StoreError> {
         // A shelf that cannot be read costs money at worst; the order can always be bought.
-        let shelf = self.world.store.shelf(&terms.target, now, SHELF_TRIES).await.unwrap_or_default();
+        let good_until = now + terms.min_life;
+        let shelf = self.world.store.shelf(&terms.target, good_until, SHELF_TRIES).await.unwrap_or_default();
         for key in shelf {
-            let claim = Event::Claimed { by: claimant, min_life: terms.min_life };
-            let taken = match self.apply(&key, None, &claim).await {
-                Ok(Applied::Advanced { .. } | Applied::Ignored { why: WhyIgnored::AlreadyYours, .. }) => true,
-                Ok(_) => false,
-                Err(error) => {
-                    self.note_error(&error);
-                    return None;
-                }
-            };
-            if taken {
+            if self.claim_from_shelf(&key, claimant, terms, now).await? {
                 let until = now + terms.patience;
-                return Some(Placed {
-                    key,
-                    claimant,
-                    origin: Origin::Stock,
-                    min_life: terms.min_life,
-                    until,
-                });
+                let min_life = terms.min_life;
+                return Ok(Some(Placed { key, claimant, origin: Origin::Stock, min_life, until }));
             }
         }
-        None
+        Ok(None)
+    }
+
+    /// Claims one answer. A claim whose fate is not known is tried until it is: to buy instead would leave an answer
+    /// that is paid for with a claimant who never comes.
+    async fn claim_from_shelf(
+        &self,
+        key: &Key,
+        claimant: Key,
+        terms: &Terms,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let claim = Event::Claimed { by: claimant, min_life: terms.min_life };
+        loop {
+            match self.apply(key, None, &claim).await {
+                Ok(Applied::Advanced { .. } | Applied::Ignored { why: WhyIgnored::AlreadyYours, .. }) => {
+                    return Ok(true);
+                }
+                Ok(_) => return Ok(false),
+                Err(error) => {
+                    self.look_again_until(key, now + self.settings.place_wait, error).await?;
+                }
+            }
+        }
     }
 
     fn tally(&self, terms: &Terms, tally: Tally) {

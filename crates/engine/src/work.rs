@@ -383,13 +383,4 @@ impl Engine {
         self.apply(&order.key, None, &Event::Stocked { attempt }).await?;
         Ok(())
     }
-
-    /// What the solve of an order teaches about its kind.
-    pub(crate) fn learn_pace(&self, order: &Order) {
-        if let Phase::Solved { answer, at } = &order.phase
-            && let Some(attempt) = order.attempt(answer.attempt)
-        {
-            lock(&self.paces).learn(&order.terms.kind, at.since(attempt.sent));
-        }
-    }
 }

@@ -73,7 +73,7 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.code, self.class.name())
+        write!(f, "{} ({})", self.code.escape_debug(), self.class.name())
     }
 }
 

@@ -13,6 +13,9 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+/// The longest name of a task that is taken for one.
+pub const TASK_BYTES_MAX: usize = 128;
+
 /// How many attempts an order remembers. Only an order that is placed again and again ever makes so many; of
 /// those the finished ones are forgotten first.
 pub const ATTEMPTS_KEPT_MAX: usize = 16;

@@ -23,7 +23,7 @@ macro_rules! tally {
         }
 
         impl AddAssign for Tally {
-            fn add_assign(&mut self, other: Self) { $(self.$field += other.$field;)* }
+            fn add_assign(&mut self, other: Self) { $(self.$field = self.$field.saturating_add(other.$field);)* }
         }
     };
 }

@@ -210,7 +210,8 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
 fn check_answer(order: &Order, event: &Event, decision: &Decision) {
     let attempt = match event {
         Event::CalledBack { attempt, word: Word::Answered(_), .. }
-        | Event::Polled { attempt, outcome: PollOutcome::Answered(_), .. } => *attempt,
+        | Event::Polled { attempt, outcome: PollOutcome::Answered(_), .. }
+        | Event::Submitted { attempt, outcome: SubmitOutcome::Answered(_) } => *attempt,
         _ => return,
     };
     let known = order.attempt(attempt).map(|attempt| &attempt.progress);
@@ -476,4 +477,82 @@ fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed
     assert!(matches!(again(80), Placement::Stands { origin: crate::Origin::Replayed, .. }));
     assert_eq!(again(81), Placement::Refused(Refusal::Expired), "never a second payment in silence");
     assert_eq!(again(100_000), Placement::Refused(Refusal::Expired));
+}
+
+/// The word that settles a doubt may stand where it was kept while we could not write: with another node of ours.
+#[test]
+fn a_doubt_waits_for_word_that_is_here_already_and_not_for_ever() {
+    let pace = Pace { p50: secs(1), p95: secs(1), p99: secs(1) };
+    let policy = Policy { pace, ..policy(true, WithoutWord::Resubmit) };
+    let unknown = || Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let until = |order: &Order| match order.phase {
+        Phase::Unsure { until, .. } => until,
+        ref phase => panic!("{}", phase.name()),
+    };
+    let reported = tell(&policy, &[(0, WAKE), (20, unknown())]);
+    assert_eq!(until(&reported), START + secs(30), "time for others to write");
+    let silent = tell(&policy, &[(0, WAKE), (30, WAKE)]);
+    assert_eq!(until(&silent), START + secs(60), "more of it when nobody has reported");
+    let late = tell(&policy, &[(0, WAKE), (20, unknown()), (35, WAKE)]);
+    assert_eq!(until(&late), START + secs(65), "an alarm that rings late says that we were away");
+    let again = tell(&policy, &[(0, WAKE), (20, unknown()), (35, WAKE), (65, WAKE)]);
+    assert_eq!(again.last_attempt, 2);
+    let mut always_late = reported;
+    let mut now = START + secs(20);
+    while matches!(always_late.phase, Phase::Unsure { .. }) {
+        now = until(&always_late) + secs(10);
+        let Decision::Advance(advance) = transition(&always_late, WAKE, now, &policy) else { panic!() };
+        always_late = advance.next;
+    }
+    assert!(
+        now < START + secs(200) && always_late.last_attempt == 2,
+        "a machine that is always late comes to an end"
+    );
+}
+
+#[test]
+fn a_task_that_was_given_up_counts_as_a_possible_double_payment_when_another_is_bought() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let life = [(0, WAKE), (1, accepted(1)), (300, WAKE), (601, WAKE), (700, Event::Replayed), (700, WAKE)];
+    let again = tell(&policy, &life);
+    assert_eq!((again.last_attempt, again.possible_doubles), (2, 1));
+}
+
+#[test]
+fn an_exclusive_answer_that_somebody_waits_for_is_claimed_by_nobody_else() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let (key, terms) = agreed(true, Reuse::Exclusive, false);
+    let mut order = placed(key, &terms, &policy);
+    for (at, event) in [(0, WAKE), (1, accepted(1)), (20, called_back(1))] {
+        let Decision::Advance(advance) = transition(&order, event, START + secs(at), &policy) else {
+            panic!()
+        };
+        order = advance.next;
+    }
+    let claim = |by| transition(&order, Event::Claimed { by, min_life: secs(40) }, START + secs(21), &policy);
+    assert_eq!(claim(Key([9; 32])), Decision::Ignore(crate::WhyIgnored::TakenByAnother));
+    assert!(matches!(claim(key), Decision::Advance(_)));
+}
+
+/// Whether it was paid for is a question for a person, also when nobody wants it any more.
+#[test]
+fn where_a_person_decides_about_doubts_a_cancel_does_not_pay_again() {
+    let policy = policy(false, WithoutWord::Bury);
+    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let dead = tell(&policy, &[(0, WAKE), (1, Event::Cancelled), (20, unknown)]);
+    assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Doubt, .. }));
+    let again = |order: &Order| place(Some(order), order.key, &order.terms, START + secs(100), &policy);
+    assert_eq!(again(&dead), Placement::Refused(Refusal::NeedsAPerson));
+    let Decision::Advance(settled) = transition(&dead, accepted(1), START + secs(90), &policy) else {
+        panic!()
+    };
+    assert!(matches!(again(&settled.next), Placement::Commit { .. }), "no longer in doubt: it goes on");
+}
+
+#[test]
+fn a_task_with_a_name_that_nobody_could_ask_for_is_a_doubt_and_does_not_fill_the_record() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let endless = SubmitOutcome::Accepted { task: "9".repeat(100_000) };
+    let order = tell(&policy, &[(0, WAKE), (1, Event::Submitted { attempt: 1, outcome: endless })]);
+    assert!(matches!(order.phase, Phase::Unsure { .. }));
 }

@@ -340,7 +340,8 @@ impl Step {
 
     fn bury(mut self, cause: DeadCause, policy: &Policy) -> Decision {
         self.leave(policy);
-        if !self.next.wanted {
+        // Nobody wants it; but whether it was paid for is a question for a person all the same.
+        if !self.next.wanted && cause != DeadCause::Doubt {
             return self.fail(FailCause::Cancelled);
         }
         self.tally.dead = 1;

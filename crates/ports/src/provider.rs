@@ -3,15 +3,23 @@
 
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, PollOutcome, SubmitOutcome, Terms};
+use std::fmt;
 
 /// One attempt, ready to be sent.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Submission<'a> {
     pub key: Key,
     pub attempt: u32,
     pub terms: &'a Terms,
     /// Where the provider is to call when it has an answer; it holds a secret and does not belong in a log.
     pub callback: Option<&'a str>,
+}
+
+impl fmt::Debug for Submission<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, attempt, terms, callback } = self;
+        write!(f, "Submission({key:?} attempt {attempt}, {terms:?}, called back: {})", callback.is_some())
+    }
 }
 
 #[async_trait]

@@ -83,14 +83,23 @@ pub fn main(args: impl Iterator<Item = String>, replay: Option<String>) -> ExitC
     let (mut lives, mut first, mut plants) = (20_000, 0, false);
     let mut args = args;
     while let Some(arg) = args.next() {
-        let mut number = || args.next().and_then(|text| text.parse().ok());
         match arg.as_str() {
-            "--lives" => lives = number().unwrap_or(lives),
-            "--first" => first = number().unwrap_or(first),
             "--plants" => plants = true,
-            _ => {
+            "--lives" | "--first" => match args.next().and_then(|text| text.parse().ok()) {
+                Some(number) if arg == "--lives" => lives = number,
+                Some(number) => first = number,
+                None => {
+                    eprintln!("{arg} needs a whole number, like {arg} 1000");
+                    return ExitCode::from(2);
+                }
+            },
+            "-h" | "--help" => {
                 print!("{HELP}");
-                return if arg == "--help" { ExitCode::SUCCESS } else { ExitCode::from(2) };
+                return ExitCode::SUCCESS;
+            }
+            _ => {
+                eprint!("{arg:?} is not an option\n\n{HELP}");
+                return ExitCode::from(2);
             }
         }
     }

@@ -102,9 +102,16 @@ pub fn place(
         Phase::Failed { cause: FailCause::Refused(fault), at } if now < *at + policy.refusal_hold => {
             Placement::Refused(Refusal::HeldBack { fault: fault.clone(), until: *at + policy.refusal_hold })
         }
-        Phase::Dead { cause: DeadCause::Doubt, .. } => Placement::Refused(Refusal::NeedsAPerson),
+        Phase::Dead { cause: DeadCause::Doubt, .. } if is_in_doubt(order) => {
+            Placement::Refused(Refusal::NeedsAPerson)
+        }
         _ => Step::new(order, now).begin_life(terms, policy),
     }
+}
+
+/// Whether nobody knows, still, what became of an attempt.
+fn is_in_doubt(order: &Order) -> bool {
+    order.attempts.iter().any(|attempt| attempt.progress == Progress::Sent)
 }
 
 /// Whoever comes with his own key repeats himself for as long as there is a record. Without one, a single-use

@@ -3,7 +3,7 @@
 use super::{Decision, Step, WhyIgnored};
 use crate::event::{PollOutcome, SubmitOutcome, Via, Word};
 use crate::fault::{Fault, FaultClass};
-use crate::order::{Attempt, DeadCause, Phase, Progress};
+use crate::order::{Attempt, DeadCause, Phase, Progress, TASK_BYTES_MAX};
 use crate::policy::Policy;
 use crate::story::Beat;
 use crate::time::Timestamp;
@@ -14,12 +14,14 @@ impl Step {
         let Some(attempt) = self.next.attempt(number) else {
             return Decision::Ignore(WhyIgnored::UnknownAttempt);
         };
+        let outcome = match outcome {
+            // Nobody can ask for a task by such a name, and it would fill the record.
+            SubmitOutcome::Accepted { task } if task.len() > TASK_BYTES_MAX => SubmitOutcome::Unknown,
+            outcome => outcome,
+        };
         match (&attempt.progress, outcome) {
             (Progress::Answered | Progress::Spare { .. }, _) => Decision::Ignore(WhyIgnored::AlreadyAnswered),
-            (
-                Progress::Sent | Progress::GivenUp { .. } | Progress::Faulted,
-                SubmitOutcome::Answered(delivery),
-            ) => self.answered(number, delivery, Via::Submit, policy),
+            (_, SubmitOutcome::Answered(delivery)) => self.answered(number, delivery, Via::Submit, policy),
             (Progress::Sent | Progress::GivenUp { .. }, SubmitOutcome::Accepted { task }) => {
                 self.accepted(number, task, policy);
                 self.done()
@@ -182,7 +184,7 @@ impl Step {
                 self.faulted(number, fault, policy)
             }
             // It says nothing final, but it says that the task exists, and its name.
-            (Word::Faulted(_), Some(task)) if nameless => {
+            (Word::Faulted(_), Some(task)) if nameless && task.len() <= TASK_BYTES_MAX => {
                 self.accepted(number, task, policy);
                 self.done()
             }

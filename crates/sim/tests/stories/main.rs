@@ -17,6 +17,7 @@ mod late;
 mod mishaps;
 mod provider;
 mod retries;
+mod review;
 mod safety;
 mod shelves;
 mod store;
