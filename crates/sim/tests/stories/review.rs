@@ -1,9 +1,10 @@
 //! What a review with fresh eyes found: each was a fault of ours, and stays mended.
 
-use crate::provider::token;
+use crate::provider::{Reply, token};
 use crate::world::{Node, turnstile, world, world_with, world_with_callbacks};
+use quittance_engine::Heard;
 use quittance_lifecycle::{Delivery, Key, Origin, Phase, Policy, Word};
-use quittance_ports::Spill;
+use quittance_ports::{MemorySpill, Spill};
 use quittance_record::SpillFile;
 use std::sync::Arc;
 
@@ -154,4 +155,48 @@ fn joins_are_counted_although_the_store_was_away_when_they_were_to_be_written() 
     world.store.comes_back();
     world.after(5);
     assert_eq!((world.books().asked, world.books().cached), (11, 10));
+}
+
+/// Promise: never lost. What a poll brings is as dear as what a callback brings.
+#[test]
+fn an_answer_that_a_poll_brings_while_the_store_is_away_is_spilled() {
+    let world = world();
+    let spill = MemorySpill::default();
+    let node = world.node_on(Arc::new(spill.clone()));
+    world.provider.solves("site", 3);
+    world.provider.takes_its_time(3000);
+    let caller = node.asks(turnstile("site"));
+    while world.provider.polls().is_empty() {
+        world.after_ms(100);
+    }
+    world.store.goes_away();
+    world.after(5);
+    assert_eq!(spill.waiting().expect("readable").len(), 1);
+    world.store.comes_back();
+    world.after(5);
+    assert!(caller.token().is_some());
+    assert_eq!(world.provider.polls().len(), 1, "nobody had to ask again");
+}
+
+/// Promise: paid once. The word came while nobody could write, and the doubt ends just as writing is possible again.
+#[test]
+fn a_doubt_that_ends_as_the_store_comes_back_waits_for_what_was_kept_meanwhile() {
+    for early_ms in (0..2500).step_by(100) {
+        let world = world_with_callbacks();
+        let (keeper, _other) = (world.node(), world.node());
+        world.provider.on_submit("site", &[Reply::FallsSilent(2000)]);
+        let key = keeper.asks(turnstile("site")).key();
+        world.after(3);
+        let Phase::Unsure { until, .. } = keeper.reads(key).phase else { panic!("it is in doubt") };
+        let left = until.as_millis() - world.moment(world.now()).as_millis();
+        world.after_ms(left - 20_000);
+        world.store.goes_away();
+        let address = world.provider.last_submit("site").callback().to_owned();
+        assert_eq!(keeper.hears(&address, Word::Answered(token("gold"))).expect("safe"), Heard::Spilled);
+        let away = world.moment(world.now()).as_millis();
+        world.after_ms(until.as_millis() - away - early_ms);
+        world.store.comes_back();
+        world.after(30);
+        assert_eq!(world.provider.submits("site").len(), 1, "back {early_ms} ms before the doubt ended");
+    }
 }
