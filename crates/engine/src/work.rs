@@ -8,7 +8,7 @@ use crate::{Applied, Engine, lock};
 use futures_util::future::{BoxFuture, Either, FutureExt, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use quittance_lifecycle::{
-    Decision, Effect, Event, Gate, Key, Order, Phase, PollOutcome, SubmitOutcome, Tally, Timestamp,
+    Decision, Effect, Event, Gate, Key, Order, Phase, PollOutcome, Progress, SubmitOutcome, Tally, Timestamp,
     spare_as_order,
 };
 use quittance_ports::{Arrival, StoreError, Submission, Version, Versioned};
@@ -272,10 +272,13 @@ impl Engine {
 
     async fn wake(&self, found: Versioned) {
         let key = found.order.key;
+        let is_in_doubt = found.order.attempts.iter().any(|attempt| attempt.progress == Progress::Sent);
         let gate = match found.order.phase {
-            // If we could not write for a while, neither could others, and one of them may have kept the word that
-            // settles this doubt. They write first.
-            Phase::Unsure { .. } if self.store_was_away(OTHERS_FIRST) => {
+            // If we could not write for a while, neither could others, and one of us may have kept the word that
+            // settles the doubt that this order is in. It is written first.
+            Phase::Queued { held: false, .. } | Phase::Unsure { .. }
+                if is_in_doubt && self.store_was_away(OTHERS_FIRST) =>
+            {
                 Gate::ShutUntil(self.now() + OTHERS_FIRST)
             }
             Phase::Queued { held: false, .. } | Phase::Unsure { .. } => {
