@@ -8,8 +8,8 @@ use crate::{Applied, Engine, lock};
 use futures_util::future::{BoxFuture, Either, FutureExt, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use quittance_lifecycle::{
-    Decision, Effect, Event, Gate, Key, Order, Phase, PollOutcome, Progress, SubmitOutcome, Tally, Timestamp,
-    spare_as_order,
+    Attempt, Decision, Effect, Event, Gate, Key, Order, Phase, PollOutcome, Progress, SubmitOutcome, Tally,
+    Timestamp, spare_as_order,
 };
 use quittance_ports::{Arrival, StoreError, Submission, Version, Versioned};
 use std::collections::VecDeque;
@@ -272,7 +272,9 @@ impl Engine {
 
     async fn wake(&self, found: Versioned) {
         let key = found.order.key;
-        let is_in_doubt = found.order.attempts.iter().any(|attempt| attempt.progress == Progress::Sent);
+        let may_bring_word =
+            |attempt: &Attempt| matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. });
+        let is_in_doubt = found.order.attempts.iter().any(may_bring_word);
         let gate = match found.order.phase {
             // If we could not write for a while, neither could others, and one of us may have kept the word that
             // settles the doubt that this order is in. It is written first.

@@ -32,6 +32,8 @@ pub(crate) struct Evidence<'a> {
 const SLACK: u64 = 2 * SKEW_MAX.unsigned_abs() + 500;
 /// The longest that a request may be on its way.
 const TRAVEL: u64 = 30_000;
+/// The longest that a node is frozen, and a little.
+const FROZEN_MAX: u64 = 120_000;
 const SHARE_WINDOW: u64 = 60_000;
 const REFUSAL_HOLD: u64 = 30_000;
 const TASK_LIFE: u64 = 600_000;
@@ -211,7 +213,13 @@ impl Court<'_> {
             .max()
             .map_or(margin, |min_life| u64::try_from(min_life.as_millis()).unwrap_or(u64::MAX).max(margin));
         // A submit may have been frozen on its way; what counts for its age is when it was meant to leave.
-        let meant = self.attempt(earlier).map_or(u64::MAX, |attempt| attempt.sent.as_millis());
+        let frozen = self.was_troubled(earlier.node, earlier.accepted_at - FROZEN_MAX, earlier.accepted_at);
+        let meant = match self.attempt(earlier) {
+            Some(attempt) => attempt.sent.as_millis(),
+            // A much-placed order has forgotten it.
+            None if frozen => earlier.accepted_at - FROZEN_MAX,
+            None => u64::MAX,
+        };
         let oldest = meant.min(earlier.accepted_at - TRAVEL);
         let too_old = later.sent_at + SLACK >= oldest + life - most;
         let is_shared = earlier.who.starts_with("shared");
