@@ -1,5 +1,5 @@
 //! The whole system in virtual time, on one thread, from one seed: engine, store, provider, network, clocks and
-//! callers. A storm passes over it, then calm; then a judge that shares nothing with the engine holds every
+//! callers. A storm passes over it, then calm; then a judge that shares no rule with the engine holds every
 //! promise against what really happened. The same seed gives the same life, byte for byte.
 //!
 //! A simulation that no bug fails tests nothing: [`plants`] has a wrong idea for every promise, and each must be caught.
