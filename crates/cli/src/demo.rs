@@ -104,12 +104,12 @@ pub(crate) fn report(life: &Life, script: &Script) -> Report {
 }
 
 /// What one answer costs: the same for all of them, so any that is on record tells.
-fn price(orders: &[Order]) -> u64 {
+fn price(orders: &[std::sync::Arc<Order>]) -> u64 {
     let cost = |order: &Order| match &order.phase {
         Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => Some(answer.cost.0),
         _ => None,
     };
-    orders.iter().find_map(cost).unwrap_or(0)
+    orders.iter().find_map(|order| cost(order)).unwrap_or(0)
 }
 
 fn storm(truth: &Truth) -> Storm {

@@ -5,6 +5,7 @@
 use crate::Engine;
 use quittance_lifecycle::{Advance, Decision, Effect, Event, Key, WhyIgnored};
 use quittance_ports::{Commit, StoreError, Version, Versioned};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long to wait before looking whether a write happened.
@@ -59,6 +60,7 @@ impl Engine {
                 Decision::Act(effect) => return Ok(Applied::Act { now: current, effect }),
                 Decision::Advance(advance) => {
                     let Advance { next, tally, effect } = *advance;
+                    let next = Arc::new(next);
                     match self.world.store.commit(current.version, &next, &tally, at).await {
                         Ok(Commit::Done(version)) => {
                             return Ok(self.advanced(Versioned { version, order: next }, effect));
@@ -101,5 +103,5 @@ impl Engine {
 /// Whether the record that stands is the write that was in question. A submit carries a stamp that only its
 /// own ring of the alarm has, so nobody takes another's intent for his; for all else it does not matter whose it is.
 pub(crate) fn is_ours(found: &Versioned, expected: Version, next: &quittance_lifecycle::Order) -> bool {
-    found.version != expected && found.order == *next
+    found.version != expected && *found.order == *next
 }

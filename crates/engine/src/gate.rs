@@ -2,25 +2,23 @@
 //! a busy provider is left in peace, an unreachable one is tried by one order at a time, and one that has
 //! closed the account is not tried at all until a person says so.
 
-use quittance_lifecycle::{Backoff, FaultClass, FaultTable, Gate, Reaction, SubmitOutcome, Timestamp};
+use crate::Sparing;
+use quittance_lifecycle::{Backoff, Fault, FaultClass, FaultTable, Gate, Reaction, SubmitOutcome, Timestamp};
 use std::time::Duration;
 
-/// So many submits in a row must come to nothing before the circuit opens.
-const TRIP_AT: u32 = 5;
 /// How long an order waits before it looks again whether a person has mended the account.
 const PAUSED_LOOK: Duration = Duration::from_secs(10);
-/// How long one order may try the provider while the others wait for what it learns.
-const PROBE: Duration = Duration::from_secs(5);
-/// Retries may be this many thousandths of first submits, with a burst of [`RETRY_BURST`].
-const RETRY_SHARE: u64 = 200;
-const RETRY_BURST: u64 = 20_000;
-/// One retry earns its way back in this time even when nothing else is submitted.
-const RETRY_TRICKLE: Duration = Duration::from_secs(1);
+/// How many submits may stand in line for their turn: far more than a provider takes in the time of an order.
+const IN_LINE_MAX: u32 = 100_000;
 
 pub(crate) struct ProviderGate {
     backoff: Backoff,
     faults: FaultTable,
-    paused: bool,
+    sparing: Sparing,
+    paused: Option<Fault>,
+    /// When the next submit may go out, and the turn that the last one in line was given.
+    next_turn: Timestamp,
+    last_in_line: Timestamp,
     shut_until: Timestamp,
     busy_in_a_row: u32,
     lost_in_a_row: u32,
@@ -30,45 +28,67 @@ pub(crate) struct ProviderGate {
 }
 
 impl ProviderGate {
-    pub(crate) fn new(backoff: Backoff, faults: FaultTable) -> Self {
+    pub(crate) fn new(backoff: Backoff, faults: FaultTable, sparing: Sparing) -> Self {
         Self {
             backoff,
             faults,
-            paused: false,
+            sparing,
+            paused: None,
+            next_turn: Timestamp::ZERO,
+            last_in_line: Timestamp::ZERO,
             shut_until: Timestamp::ZERO,
             busy_in_a_row: 0,
             lost_in_a_row: 0,
-            retry_credit: RETRY_BURST,
+            retry_credit: burst(sparing),
             credited_at: Timestamp::ZERO,
         }
     }
 
     /// Whether one more submit may go out now; if so, it is counted.
     pub(crate) fn pass(&mut self, now: Timestamp, is_retry: bool) -> Gate {
-        if self.paused {
+        if self.paused.is_some() {
             return Gate::ShutUntil(now + PAUSED_LOOK);
         }
         if now < self.shut_until {
             return Gate::ShutUntil(self.shut_until);
         }
-        if is_retry && !self.spend_retry(now) {
-            return Gate::ShutUntil(now + RETRY_TRICKLE);
+        if let Some(turn) = self.stand_in_line(now) {
+            return Gate::ShutUntil(turn);
         }
-        if self.lost_in_a_row >= TRIP_AT {
-            self.shut_until = now + PROBE;
+        if is_retry && !self.spend_retry(now) {
+            return Gate::ShutUntil(now + self.sparing.retry_trickle);
+        }
+        if self.lost_in_a_row >= self.sparing.trip_at {
+            self.shut_until = now + self.sparing.probe;
         }
         if !is_retry {
-            self.retry_credit = (self.retry_credit + RETRY_SHARE).min(RETRY_BURST);
+            self.retry_credit =
+                (self.retry_credit + u64::from(self.sparing.retry_share)).min(burst(self.sparing));
         }
+        self.next_turn = now + self.sparing.submit_interval;
         Gate::Open
     }
 
+    /// The turn of a submit that comes too soon after the last one. Each gets a turn of its own: if all looked again
+    /// at the same moment, all but one would have waited in vain.
+    fn stand_in_line(&mut self, now: Timestamp) -> Option<Timestamp> {
+        let interval = self.sparing.submit_interval;
+        // A clock that was set back must not stop the line until it has caught up.
+        if now >= self.next_turn || self.next_turn > now + interval {
+            return None;
+        }
+        let end = now + interval * IN_LINE_MAX;
+        self.last_in_line = (self.last_in_line + interval).clamp(self.next_turn, end);
+        Some(self.last_in_line)
+    }
+
     fn spend_retry(&mut self, now: Timestamp) -> bool {
-        let earned = now.since(self.credited_at).as_millis() / (RETRY_TRICKLE.as_millis() / 1000);
+        let earned =
+            now.since(self.credited_at).as_millis() * 1000 / self.sparing.retry_trickle.as_millis().max(1);
         let earned = u64::try_from(earned).unwrap_or(u64::MAX);
         if earned > 0 {
             self.credited_at = now;
-            self.retry_credit = self.retry_credit.saturating_add(earned).min(RETRY_BURST);
+            self.retry_credit = self.retry_credit.saturating_add(earned).min(burst(self.sparing));
         }
         let left = self.retry_credit.checked_sub(1000);
         self.retry_credit = left.unwrap_or(self.retry_credit);
@@ -90,7 +110,9 @@ impl ProviderGate {
                 return;
             }
             Reaction::Pause => {
-                self.paused = true;
+                if let SubmitOutcome::Refused(fault) = outcome {
+                    self.paused = Some(fault.clone());
+                }
                 return;
             }
             Reaction::Slow => &mut self.busy_in_a_row,
@@ -100,21 +122,26 @@ impl ProviderGate {
         let in_a_row = *in_a_row;
         let over = match self.faults.rule(class).provider {
             Reaction::Slow => in_a_row - 1,
-            _ if in_a_row < TRIP_AT => return,
-            _ => in_a_row - TRIP_AT,
+            _ if in_a_row < self.sparing.trip_at => return,
+            _ => in_a_row - self.sparing.trip_at,
         };
         self.shut_until = self.shut_until.max(now + self.backoff.pause(over, grain));
     }
 
-    pub(crate) const fn is_paused(&self) -> bool {
-        self.paused
+    pub(crate) fn paused(&self) -> Option<Fault> {
+        self.paused.clone()
     }
 
     /// A person has mended the account.
     pub(crate) fn release(&mut self) {
-        self.paused = false;
+        self.paused = None;
         (self.busy_in_a_row, self.lost_in_a_row, self.shut_until) = (0, 0, Timestamp::ZERO);
     }
+}
+
+/// In thousandths of a retry.
+const fn burst(sparing: Sparing) -> u64 {
+    sparing.retry_burst as u64 * 1000
 }
 
 #[cfg(test)]
@@ -123,7 +150,7 @@ mod tests {
     use quittance_lifecycle::{Fault, Preset};
 
     fn gate() -> ProviderGate {
-        ProviderGate::new(Preset::Default.backoff(), FaultTable::DEFAULT)
+        ProviderGate::new(Preset::Default.backoff(), FaultTable::DEFAULT, Sparing::DEFAULT)
     }
 
     const fn at(seconds: u64) -> Timestamp {
@@ -158,6 +185,22 @@ mod tests {
     }
 
     #[test]
+    fn submits_keep_their_distance_and_each_that_waits_has_a_turn_of_its_own() {
+        let submit_interval = Duration::from_millis(100);
+        let sparing = Sparing { submit_interval, ..Sparing::DEFAULT };
+        let mut gate = ProviderGate::new(Preset::Default.backoff(), FaultTable::DEFAULT, sparing);
+        assert_eq!(gate.pass(at(0), false), Gate::Open);
+        let turns: Vec<_> =
+            (1..=50).map(|n| (gate.pass(at(0), false), at(0) + submit_interval * n)).collect();
+        for (given, turn) in turns {
+            assert_eq!(given, Gate::ShutUntil(turn));
+            assert_eq!(gate.pass(turn, false), Gate::Open, "and nobody is turned away twice");
+        }
+        assert_eq!(gate.pass(at(3), false), Gate::Open);
+        assert_eq!(gate.pass(at(1), false), Gate::Open, "a clock that is set back stops nobody");
+    }
+
+    #[test]
     fn an_account_that_is_closed_stops_every_submit_until_a_person_says_so() {
         for class in [FaultClass::Account, FaultClass::Broke] {
             let mut gate = gate();
@@ -177,14 +220,18 @@ mod tests {
     #[test]
     fn a_provider_that_stays_unreachable_is_tried_by_one_at_a_time() {
         let mut gate = gate();
-        for _ in 0..TRIP_AT - 1 {
+        for _ in 0..Sparing::DEFAULT.trip_at - 1 {
             gate.learn(&refused(FaultClass::Unreachable), at(0), 1);
             assert_eq!(gate.pass(at(0), false), Gate::Open);
         }
         gate.learn(&SubmitOutcome::Unknown, at(0), 1);
         let Gate::ShutUntil(then) = gate.pass(at(0), false) else { panic!("open") };
         assert_eq!(gate.pass(then, false), Gate::Open, "one tries");
-        assert_eq!(gate.pass(then, false), Gate::ShutUntil(then + PROBE), "the others wait for it");
+        assert_eq!(
+            gate.pass(then, false),
+            Gate::ShutUntil(then + Sparing::DEFAULT.probe),
+            "the others wait for it"
+        );
         gate.learn(&accepted(), then, 1);
         assert_eq!(gate.pass(then, false), Gate::Open);
         assert_eq!(gate.pass(then, false), Gate::Open);

@@ -13,19 +13,21 @@ mod gate;
 mod pace;
 mod place;
 mod settings;
+pub mod targets;
 mod wait;
 mod work;
 
 pub use apply::Applied;
 pub use callback::{CallbackAddress, Heard, NotSafe};
 pub use place::{PlaceError, Placed};
-pub use settings::{Rules, Settings};
+pub use settings::{Kinds, Rules, Settings, Sparing};
+pub use targets::Targets;
 pub use wait::Outcome;
 
 use bell::Bell;
 use gate::ProviderGate;
 use pace::Paces;
-use quittance_lifecycle::{Order, Policy, Tally, Timestamp, WhyIgnored};
+use quittance_lifecycle::{Fault, Order, Policy, Tally, Timestamp, WhyIgnored};
 use quittance_ports::{Clock, Line, Provider, Spill, Store, StoreError};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -75,7 +77,11 @@ impl Engine {
         // One truth: word can come exactly if there is an address for it to come to.
         settings.policy.callbacks = settings.callback.is_some();
         Self {
-            gate: Mutex::new(ProviderGate::new(settings.policy.backoff, settings.policy.faults)),
+            gate: Mutex::new(ProviderGate::new(
+                settings.policy.backoff,
+                settings.policy.faults,
+                settings.sparing,
+            )),
             paces: Mutex::default(),
             agenda: Mutex::default(),
             bell: Bell::default(),
@@ -122,10 +128,10 @@ impl Engine {
         self.unreadable.load(Ordering::Relaxed)
     }
 
-    /// Whether this node submits nothing until a person says that the provider's account is mended.
+    /// Why this node submits nothing until a person says that the provider's account is mended, if it does not.
     #[must_use]
-    pub fn is_paused(&self) -> bool {
-        lock(&self.gate).is_paused()
+    pub fn paused(&self) -> Option<Fault> {
+        lock(&self.gate).paused()
     }
 
     fn now(&self) -> Timestamp {

@@ -1,6 +1,7 @@
 //! Placing, cancelling, replaying, releasing: what callers and people do to orders.
 
 use crate::apply::is_ours;
+use crate::targets::NotAllowed;
 use crate::{Applied, Engine, lock};
 use quittance_lifecycle::{
     BadRequest, Draft, Event, Key, Order, Origin, Placement, Refusal, Reuse, Tally, Terms, Timestamp,
@@ -34,6 +35,8 @@ pub enum PlaceError {
     UnknownKind { name: String },
     #[error(transparent)]
     BadRequest(#[from] BadRequest),
+    #[error(transparent)]
+    NotAllowed(#[from] NotAllowed),
     #[error("{}", refusal(.0))]
     Refused(Refusal),
     /// Nobody was told that the order exists; placing it again is safe.
@@ -65,6 +68,7 @@ impl Engine {
         let Some(kind) = (self.settings.kinds)(kind) else {
             return Err(PlaceError::UnknownKind { name: kind.into() });
         };
+        self.settings.targets.check(&kind, &draft)?;
         let policy = self.policy_for(&kind.name);
         let now = self.now();
         let (key, terms) = draft.check(&kind, self.settings.keys, &policy, now, self.unique())?;
@@ -85,7 +89,7 @@ impl Engine {
         // Nothing is read first: the commit of a new order finds the old one if there is one, in one round trip.
         let mut found: Option<Versioned> = None;
         loop {
-            let order = found.as_ref().map(|found| &found.order);
+            let order = found.as_ref().map(|found| &*found.order);
             match (self.settings.rules.place)(order, key, &terms, self.now(), &policy) {
                 Placement::Refused(refusal) => {
                     self.tally(&terms, Tally { asked: 1, refused: 1, ..Tally::default() });
@@ -98,18 +102,17 @@ impl Engine {
                 Placement::Commit { origin, advance } => {
                     let expected = found.as_ref().map_or(Version::ABSENT, |found| found.version);
                     let at = self.now();
-                    match self.world.store.commit(expected, &advance.next, &advance.tally, at).await {
+                    let next = Arc::new(advance.next);
+                    match self.world.store.commit(expected, &next, &advance.tally, at).await {
                         Ok(Commit::Done(version)) => {
-                            self.attend_soon(Versioned { version, order: advance.next });
+                            self.attend_soon(Versioned { version, order: next });
                             return Ok(placed(origin));
                         }
                         Ok(Commit::Conflict(winner)) => found = winner.map(|winner| *winner),
                         Err(error) => {
                             found =
                                 self.look_again_until(&key, now + self.settings.place_wait, error).await?;
-                            if let Some(found) =
-                                found.take_if(|found| is_ours(found, expected, &advance.next))
-                            {
+                            if let Some(found) = found.take_if(|found| is_ours(found, expected, &next)) {
                                 self.attend_soon(found);
                                 return Ok(placed(origin));
                             }
@@ -185,7 +188,7 @@ impl Engine {
         self.count(Line { day, tenant: terms.tenant.clone(), kind: terms.kind.clone() }, tally);
     }
 
-    pub async fn read(&self, key: &Key) -> Result<Option<Order>, StoreError> {
+    pub async fn read(&self, key: &Key) -> Result<Option<Arc<Order>>, StoreError> {
         Ok(self.world.store.load(key).await?.map(|found| found.order))
     }
 
@@ -199,6 +202,11 @@ impl Engine {
         self.apply(key, None, &Event::Replayed).await
     }
 
+    /// Gives a dead letter up for good.
+    pub async fn drop_dead(&self, key: &Key) -> Result<Applied, StoreError> {
+        self.apply(key, None, &Event::Dropped).await
+    }
+
     /// The provider's account has been mended: everything that waits for it goes on. Says how many orders that were.
     pub async fn release(&self) -> Result<usize, StoreError> {
         lock(&self.gate).release();
@@ -207,8 +215,9 @@ impl Engine {
         loop {
             let page = self.world.store.list(Which::Open, after.as_ref(), PAGE).await?;
             let Some(last) = page.last() else { return Ok(released) };
-            after = Some(last.order.key);
-            for found in page {
+            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
+            // What cannot be read is not open, and stops nobody.
+            for found in page.into_iter().flatten() {
                 let key = found.order.key;
                 if let Applied::Advanced { .. } = self.apply(&key, Some(found), &Event::Released).await? {
                     released += 1;

@@ -1,6 +1,7 @@
 //! What the operator decides for one node, with defaults, and the one seam by which the simulation plants wrong ideas.
 
 use crate::callback::CallbackAddress;
+use crate::targets::Targets;
 use quittance_lifecycle::{
     Decision, Event, Key, KeySettings, Kind, Order, Placement, Policy, Terms, Timestamp,
 };
@@ -20,14 +21,46 @@ impl Rules {
         Self { place: quittance_lifecycle::place, transition: quittance_lifecycle::transition };
 }
 
+/// The kinds that are known, by name.
+pub type Kinds = Arc<dyn Fn(&str) -> Option<Kind> + Send + Sync>;
+
+/// How the provider is spared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sparing {
+    /// The least time between two submits; zero for none.
+    pub submit_interval: Duration,
+    /// So many submits in a row must come to nothing before the circuit opens.
+    pub trip_at: u32,
+    /// How long one order may try the provider while the others wait for what it learns.
+    pub probe: Duration,
+    /// Retries may be this many thousandths of first submits, with a burst of so many retries.
+    pub retry_share: u32,
+    pub retry_burst: u32,
+    /// One retry earns its way back in this time even when nothing else is submitted.
+    pub retry_trickle: Duration,
+}
+
+impl Sparing {
+    pub const DEFAULT: Self = Self {
+        submit_interval: Duration::ZERO,
+        trip_at: 5,
+        probe: Duration::from_secs(5),
+        retry_share: 200,
+        retry_burst: 20,
+        retry_trickle: Duration::from_secs(1),
+    };
+}
+
 #[derive(Clone)]
 pub struct Settings {
     /// New for each start of each process, so that no two ever mistake each other's writes for their own.
     pub node: u64,
     pub policy: Policy,
     pub keys: KeySettings,
-    /// The kinds that are known here.
-    pub kinds: fn(&str) -> Option<Kind>,
+    pub kinds: Kinds,
+    /// Which pages may be automated.
+    pub targets: Targets,
+    pub sparing: Sparing,
     /// Where providers can call us, if they can.
     pub callback: Option<CallbackAddress>,
     pub rules: Rules,
@@ -50,16 +83,20 @@ pub struct Settings {
     pub poll_wait: Duration,
     /// How long placing goes on trying when the store is not available.
     pub place_wait: Duration,
+    /// How long after an outage of the store other nodes are given to write down what came in during it.
+    pub others_first: Duration,
 }
 
 impl Settings {
     #[must_use]
-    pub fn new(node: u64, kinds: fn(&str) -> Option<Kind>) -> Self {
+    pub fn new(node: u64, kinds: impl Fn(&str) -> Option<Kind> + Send + Sync + 'static) -> Self {
         Self {
             node,
             policy: Policy::DEFAULT,
             keys: KeySettings::default(),
-            kinds,
+            kinds: Arc::new(kinds),
+            targets: Targets::default(),
+            sparing: Sparing::DEFAULT,
             callback: None,
             rules: Rules::REAL,
             submits_max: 256,
@@ -72,6 +109,7 @@ impl Settings {
             sweep_pause: Duration::from_millis(20),
             poll_wait: Duration::from_secs(8),
             place_wait: Duration::from_secs(2),
+            others_first: Duration::from_secs(10),
         }
     }
 }

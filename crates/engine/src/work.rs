@@ -15,14 +15,12 @@ use quittance_ports::{Arrival, StoreError, Submission, Version, Versioned};
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often the worker puts its house in order: counts written down, the spill replayed, old records forgotten.
 const CHORES_SPAN: Duration = Duration::from_secs(1);
-
-/// How long after an outage of the store other nodes are given to write down what came in during it.
-const OTHERS_FIRST: Duration = Duration::from_secs(10);
 
 /// One task to be asked for.
 struct Ask {
@@ -248,6 +246,7 @@ impl Engine {
             let mut agenda = lock(&self.agenda);
             agenda.alarm = agenda.alarm.min(due.next.unwrap_or(Timestamp::MAX)).min(lapse);
         }
+        self.unreadable.fetch_add(due.unreadable.len() as u64, Ordering::Relaxed);
         for found in due.orders {
             // Orders that only want to be asked for are gathered here, so that one call can ask for many.
             let woken = Event::Woken { stamp: 0, gate: Gate::ShutUntil(until) };
@@ -279,9 +278,9 @@ impl Engine {
             // If we could not write for a while, neither could others, and one of us may have kept the word that
             // settles the doubt that this order is in. It is written first.
             Phase::Queued { held: false, .. } | Phase::Unsure { .. }
-                if is_in_doubt && self.store_was_away(OTHERS_FIRST) =>
+                if is_in_doubt && self.store_was_away(self.settings.others_first) =>
             {
-                Gate::ShutUntil(self.now() + OTHERS_FIRST)
+                Gate::ShutUntil(self.now() + self.settings.others_first)
             }
             Phase::Queued { held: false, .. } | Phase::Unsure { .. } => {
                 let is_retry =
@@ -379,7 +378,7 @@ impl Engine {
     /// Puts a spare answer on the shelf, as an order of its own under a key that is the same however often this is done.
     async fn stock(&self, order: &Order, attempt: u32) -> Result<(), StoreError> {
         let at = self.now();
-        let Some(spare) = spare_as_order(order, attempt, at) else { return Ok(()) };
+        let Some(spare) = spare_as_order(order, attempt, at).map(Arc::new) else { return Ok(()) };
         let _either_way_it_is_there =
             self.world.store.commit(Version::ABSENT, &spare, &Tally::default(), at).await?;
         if let Some(due) = spare.due() {

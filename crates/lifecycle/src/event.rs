@@ -88,6 +88,8 @@ pub enum Event {
     Cancelled,
     /// A person sends a dead letter on its way again.
     Replayed,
+    /// A person wants no more to do with a dead letter.
+    Dropped,
     /// A person has mended the provider's account.
     Released,
 }

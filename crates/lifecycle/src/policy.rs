@@ -31,6 +31,11 @@ pub struct Policy {
     pub submit_wait: Duration,
     /// The longest that a doubt waits for a callback.
     pub unsure_wait: Duration,
+    /// The shortest that a doubt lasts if a callback can settle it: time enough for another node to write down what
+    /// it kept while the store was away.
+    pub doubt_least: Duration,
+    /// How late an alarm may ring when nothing is wrong; a later one says that we were away.
+    pub alarm_late: Duration,
     /// The longest that a taken task waits for its callback before it is asked for.
     pub callback_wait: Duration,
     /// The soonest a task may be asked for, and the interval after that: the provider's rules.
@@ -62,6 +67,8 @@ impl Policy {
         without_word: WithoutWord::Resubmit,
         submit_wait: Duration::from_secs(30),
         unsure_wait: Duration::from_secs(180),
+        doubt_least: Duration::from_secs(10),
+        alarm_late: Duration::from_secs(1),
         callback_wait: Duration::from_secs(120),
         first_poll: Duration::from_secs(5),
         poll_interval: Duration::from_secs(5),

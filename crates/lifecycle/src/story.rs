@@ -36,6 +36,7 @@ pub enum Beat {
     Buried { cause: DeadCause },
     Cancelled,
     Replayed,
+    Dropped,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +105,7 @@ impl fmt::Display for Beat {
             Self::Buried { cause } => write!(f, "dead letter: {cause}"),
             Self::Cancelled => f.write_str("cancelled"),
             Self::Replayed => f.write_str("replayed"),
+            Self::Dropped => f.write_str("dropped by a person"),
         }
     }
 }

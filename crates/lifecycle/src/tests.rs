@@ -73,6 +73,7 @@ fn events(order: &Order, now: Timestamp) -> Vec<Event> {
         Event::Claimed { by: Key([9; 32]), min_life: order.terms.min_life },
         Event::Cancelled,
         Event::Replayed,
+        Event::Dropped,
         Event::Released,
     ];
     for attempt in 0..=order.last_attempt + 1 {
@@ -555,4 +556,37 @@ fn a_task_with_a_name_that_nobody_could_ask_for_is_a_doubt_and_does_not_fill_the
     let endless = SubmitOutcome::Accepted { task: "9".repeat(100_000) };
     let order = tell(&policy, &[(0, WAKE), (1, Event::Submitted { attempt: 1, outcome: endless })]);
     assert!(matches!(order.phase, Phase::Unsure { .. }));
+}
+
+#[test]
+fn a_doubt_remembers_what_was_seen_when_the_attempt_fell_silent() {
+    let policy = policy(false, WithoutWord::Resubmit);
+    let silence = |attempt| {
+        let fault = Fault::new(FaultClass::Unknown, format!("HTTP 50{attempt}"));
+        Event::Submitted { attempt, outcome: SubmitOutcome::Refused(fault) }
+    };
+    let mut life = vec![(0, WAKE), (1, silence(1))];
+    for attempt in 2..=4 {
+        let due = tell(&policy, &life).due().unwrap().since(START).as_secs() + 1;
+        life.extend([(due, WAKE), (due + 1, silence(attempt))]);
+    }
+    life.push((tell(&policy, &life).due().unwrap().since(START).as_secs() + 1, WAKE));
+    let order = tell(&policy, &life);
+    let Phase::Dead { cause: DeadCause::Spent(fault), .. } = &order.phase else { panic!("{:?}", order.phase) };
+    assert_eq!((fault.class, fault.code.as_str()), (FaultClass::Unknown, "HTTP 504"));
+    assert_eq!(order.possible_doubles, 3);
+}
+
+#[test]
+fn a_dead_letter_that_is_dropped_is_forgotten_in_time_and_nothing_else_can_be_dropped() {
+    let policy = policy(false, WithoutWord::Bury);
+    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let dropped = tell(&policy, &[(0, WAKE), (1, unknown), (2, Event::Dropped)]);
+    assert!(matches!(dropped.phase, Phase::Failed { cause: crate::FailCause::Cancelled, .. }));
+    assert_eq!(dropped.forget_at(), Some(START + secs(2) + policy.keep));
+    let open = tell(&policy, &[(0, WAKE)]);
+    assert_eq!(
+        transition(&open, Event::Dropped, START + secs(1), &policy),
+        Decision::Ignore(crate::WhyIgnored::WrongPhase)
+    );
 }

@@ -21,13 +21,6 @@ use crate::time::Timestamp;
 use alloc::boxed::Box;
 use core::time::Duration;
 
-/// How late an alarm rings when nothing is wrong.
-const ALARM_LATE: Duration = Duration::from_secs(1);
-
-/// How long a doubt lasts at least if it can be settled: time enough for another node to write down what it kept
-/// while the store was away.
-const DOUBT_LEAST: Duration = Duration::from_secs(10);
-
 /// A step forward: what to write, what to add to the books with it, and what to do after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Advance {
@@ -89,6 +82,7 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
         Event::Claimed { by, min_life } => step.claimed(by, min_life),
         Event::Cancelled => step.cancelled(),
         Event::Replayed => step.replayed(policy),
+        Event::Dropped => step.dropped(),
         Event::Released => step.released(),
     }
 }
@@ -140,7 +134,9 @@ impl Step {
                 // An alarm that rings late says that we were away, and the word may be on its way from where it
                 // was kept meanwhile.
                 Phase::Unsure { attempt, until }
-                    if now > until + ALARM_LATE && !late && self.may_wait_longer(attempt, until, policy) =>
+                    if now > until + policy.alarm_late
+                        && !late
+                        && self.may_wait_longer(attempt, until, policy) =>
                 {
                     let until = now + policy.submit_wait;
                     self.next.phase = Phase::Unsure { attempt, until };
@@ -245,7 +241,7 @@ impl Step {
         let is_overdue = self.next.phase_due().is_some_and(|due| due <= self.now);
         let grace = match (is_overdue, policy.callbacks) {
             (true, _) => policy.submit_wait,
-            (false, true) => DOUBT_LEAST,
+            (false, true) => policy.doubt_least,
             (false, false) => Duration::ZERO,
         };
         let sent = self.next.attempt(attempt).map_or(self.now, |attempt| attempt.sent);
@@ -276,10 +272,20 @@ impl Step {
         }
         let spent = &mut self.next.retries[FaultClass::Unknown as usize];
         if *spent >= policy.faults.rule(FaultClass::Unknown).limit {
-            return self.bury(DeadCause::Spent(Fault::new(FaultClass::Unknown, "NO_WORD")), policy);
+            let cause = DeadCause::Spent(self.why_in_doubt(attempt));
+            return self.bury(cause, policy);
         }
         *spent += 1;
         self.submit_if_open(stamp, gate, policy)
+    }
+
+    /// What was seen when the attempt fell silent, as far as its adapter could tell.
+    fn why_in_doubt(&self, number: u32) -> Fault {
+        let told = self.next.story.entries.iter().rev().find_map(|entry| match &entry.beat {
+            Beat::Faulted { attempt, fault } if *attempt == number => Some(fault.clone()),
+            _ => None,
+        });
+        told.unwrap_or_else(|| Fault::new(FaultClass::Unknown, "NO_WORD"))
     }
 
     /// This attempt brings nothing. If the order waited for it, the table says what comes next.

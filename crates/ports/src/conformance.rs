@@ -58,8 +58,8 @@ pub use relay::Relay;
 pub use shelf::*;
 pub use watching::*;
 
-use crate::store::{Commit, Store, Version};
-use quittance_lifecycle::{Order, Tally};
+use crate::store::{Commit, Store, Version, Versioned, Which};
+use quittance_lifecycle::{Key, Order, Tally};
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
@@ -181,18 +181,24 @@ impl Wake for Bell {
 const AVAILABLE: &str = "a store under test is there, and can read what it wrote";
 
 /// Commits without adding to the books.
-async fn commit(store: &dyn Store, expected: Version, next: &Order) -> Commit {
+async fn commit(store: &dyn Store, expected: Version, next: &Arc<Order>) -> Commit {
     store.commit(expected, next, &Tally::default(), samples::START).await.expect(AVAILABLE)
 }
 
 /// Commits over `expected`, which must succeed.
-async fn write(store: &dyn Store, expected: Version, next: &Order) -> Version {
+async fn write(store: &dyn Store, expected: Version, next: &Arc<Order>) -> Version {
     match commit(store, expected, next).await {
         Commit::Done(version) => version,
         Commit::Conflict(found) => panic!("nobody else writes here, and yet somebody won: {found:?}"),
     }
 }
 
-async fn create(store: &dyn Store, order: &Order) -> Version {
+async fn create(store: &dyn Store, order: &Arc<Order>) -> Version {
     write(store, Version::ABSENT, order).await
+}
+
+/// Lists orders, all of which can be read.
+async fn list(store: &dyn Store, which: Which, after: Option<&Key>, limit: usize) -> Vec<Versioned> {
+    let listed = store.list(which, after, limit).await.expect(AVAILABLE);
+    listed.into_iter().map(|found| found.expect(AVAILABLE)).collect()
 }

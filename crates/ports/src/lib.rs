@@ -15,7 +15,7 @@ pub mod watch;
 
 pub use clock::Clock;
 pub use memory::{MemorySpill, MemoryStore};
-pub use provider::{Provider, Submission};
+pub use provider::{Callback, Provider, Saying, Submission};
 pub use spill::{Arrival, Spill, SpillError};
-pub use store::{Commit, Day, Due, Line, Store, StoreError, Version, Versioned, Which};
+pub use store::{Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Which};
 pub use watch::{Watch, Watchers};

@@ -2,7 +2,7 @@
 //! plain ordered maps, so that whoever reads them sees what the contract means, and a seed replays byte for byte.
 
 use crate::spill::{Arrival, Spill, SpillError};
-use crate::store::{Commit, Day, Due, Line, Store, StoreError, Version, Versioned, Which};
+use crate::store::{Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Which};
 use crate::watch::{Watch, Watchers};
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
@@ -49,7 +49,7 @@ impl MemoryStore {
 }
 
 impl Ledger {
-    fn write(&mut self, next: &Order) -> Version {
+    fn write(&mut self, next: &Arc<Order>) -> Version {
         self.erase(&next.key);
         self.last_version += 1;
         let version = Version(self.last_version);
@@ -63,7 +63,7 @@ impl Ledger {
         if let Some(at) = next.forget_at() {
             self.forgettable.insert((at, next.key));
         }
-        let versioned = Versioned { version, order: next.clone() };
+        let versioned = Versioned { version, order: Arc::clone(next) };
         self.records.insert(next.key, Record { versioned, alarm });
         version
     }
@@ -107,7 +107,7 @@ impl Ledger {
             self.alarms.insert((lapses, key));
             orders.push(record.versioned.clone());
         }
-        Due { orders, next }
+        Due { orders, next, unreadable: Vec::new() }
     }
 }
 
@@ -120,7 +120,7 @@ impl Store for MemoryStore {
     async fn commit(
         &self,
         expected: Version,
-        next: &Order,
+        next: &Arc<Order>,
         tally: &Tally,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
@@ -160,11 +160,11 @@ impl Store for MemoryStore {
         which: Which,
         after: Option<&Key>,
         limit: usize,
-    ) -> Result<Vec<Versioned>, StoreError> {
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
         let start = after.map_or(Bound::Unbounded, |key| Bound::Excluded(*key));
         let ledger = self.ledger();
         let records = ledger.records.range((start, Bound::Unbounded)).map(|(_, record)| &record.versioned);
-        Ok(records.filter(|found| which.includes(&found.order)).take(limit).cloned().collect())
+        Ok(records.filter(|found| which.includes(&found.order)).take(limit).cloned().map(Ok).collect())
     }
 
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {

@@ -2,7 +2,7 @@
 //! really sent on the wire, must say whether silence means *never arrived* or *who knows*.
 
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, PollOutcome, SubmitOutcome, Terms};
+use quittance_lifecycle::{Key, PollOutcome, SubmitOutcome, Terms, Word};
 use std::fmt;
 
 /// One attempt, ready to be sent.
@@ -22,6 +22,29 @@ impl fmt::Debug for Submission<'_> {
     }
 }
 
+/// What came to one of our callback addresses, as it came. It may be anybody's: what proves it genuine is the
+/// address, which the engine checks.
+#[derive(Clone, Copy)]
+pub struct Callback<'a> {
+    pub query: &'a str,
+    pub content_type: Option<&'a str>,
+    pub body: &'a [u8],
+}
+
+impl fmt::Debug for Callback<'_> {
+    /// It holds an answer, which is as good as money.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Callback({} bytes of query, {} of body)", self.query.len(), self.body.len())
+    }
+}
+
+/// What a callback says, of which task, in our words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saying {
+    pub task: Option<String>,
+    pub word: Word,
+}
+
 #[async_trait]
 pub trait Provider: Send + Sync {
     /// Dropping the future in the middle means the same as [`SubmitOutcome::Unknown`].
@@ -33,4 +56,7 @@ pub trait Provider: Send + Sync {
 
     /// How many tasks one [`poll`](Self::poll) may ask for.
     fn poll_batch_max(&self) -> usize;
+
+    /// What a callback in this provider's dialect says; nothing, if it makes no sense.
+    fn hear(&self, callback: &Callback<'_>) -> Option<Saying>;
 }

@@ -6,6 +6,7 @@ use crate::watch::Watch;
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use std::error::Error;
+use std::sync::Arc;
 
 /// Names one write of one record. The versions of a key only grow, and none comes back when its record was purged
 /// and made anew: a node that slept through all of that must lose to what it has never seen.
@@ -20,7 +21,15 @@ impl Version {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Versioned {
     pub version: Version,
-    pub order: Order,
+    /// Shared, because the hot path is to read an order that a store has in memory anyway.
+    pub order: Arc<Order>,
+}
+
+/// A record that is there and cannot be understood. It is reported and left alone: a person must look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    pub key: Key,
+    pub detail: String,
 }
 
 #[must_use = "whoever lost the race must not act as if he had won it"]
@@ -38,6 +47,8 @@ pub struct Due {
     /// The next moment at which an order that was not returned is due or its claim lapses. It may already have
     /// passed.
     pub next: Option<Timestamp>,
+    /// Records that were due and could not be understood: told once, and not due again.
+    pub unreadable: Vec<Unreadable>,
 }
 
 /// Days since the Unix epoch, in UTC.
@@ -109,7 +120,7 @@ pub trait Store: Send + Sync {
     async fn commit(
         &self,
         expected: Version,
-        next: &Order,
+        next: &Arc<Order>,
         tally: &Tally,
         at: Timestamp,
     ) -> Result<Commit, StoreError>;
@@ -126,13 +137,14 @@ pub trait Store: Send + Sync {
     /// [awaited](Order::is_awaited). Of other commits it need not hear.
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError>;
 
-    /// Orders in the order of their keys, from the first one after `after`.
+    /// Orders in the order of their keys, from the first one after `after`. A record that cannot be understood stands
+    /// among [all](Which::All) and among the [dead](Which::Dead), as what it is.
     async fn list(
         &self,
         which: Which,
         after: Option<&Key>,
         limit: usize,
-    ) -> Result<Vec<Versioned>, StoreError>;
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError>;
 
     /// Removes up to `limit` orders that may be forgotten by `now`, those that could be forgotten first and then by
     /// key, and says how many it removed. It wakes nobody.

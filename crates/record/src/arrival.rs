@@ -42,6 +42,7 @@ names! { enum EventName {
     Claimed = "claimed",
     Cancelled = "cancelled",
     Replayed = "replayed",
+    Dropped = "dropped",
     Released = "released",
 } }
 
@@ -85,6 +86,7 @@ impl<'a> EventRecord<'a> {
             }
             Event::Cancelled => named(EventName::Cancelled),
             Event::Replayed => named(EventName::Replayed),
+            Event::Dropped => named(EventName::Dropped),
             Event::Released => named(EventName::Released),
         }
     }
@@ -117,6 +119,7 @@ impl<'a> EventRecord<'a> {
             },
             EventName::Cancelled => Event::Cancelled,
             EventName::Replayed => Event::Replayed,
+            EventName::Dropped => Event::Dropped,
             EventName::Released => Event::Released,
         })
     }

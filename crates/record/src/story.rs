@@ -28,6 +28,7 @@ names! { enum BeatName {
     Buried = "buried",
     Cancelled = "cancelled",
     Replayed = "replayed",
+    Dropped = "dropped",
 } }
 
 mirror! { EntryRecord<'a> {
@@ -89,6 +90,7 @@ impl<'a> EntryRecord<'a> {
             }
             Beat::Cancelled => named(BeatName::Cancelled),
             Beat::Replayed => named(BeatName::Replayed),
+            Beat::Dropped => named(BeatName::Dropped),
         }
     }
 
@@ -125,6 +127,7 @@ impl<'a> EntryRecord<'a> {
             BeatName::Buried => Beat::Buried { cause: CauseRecord::read_death(self.cause)? },
             BeatName::Cancelled => Beat::Cancelled,
             BeatName::Replayed => Beat::Replayed,
+            BeatName::Dropped => Beat::Dropped,
         })
     }
 }

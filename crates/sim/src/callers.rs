@@ -216,8 +216,9 @@ fn refused(error: &PlaceError) -> Told {
             expired: *refusal == Refusal::Expired,
             needs_a_person: *refusal == Refusal::NeedsAPerson,
         },
-        PlaceError::Store(_) | PlaceError::UnknownKind { .. } | PlaceError::BadRequest(_) => {
-            Told::NotAccepted
-        }
+        PlaceError::Store(_)
+        | PlaceError::UnknownKind { .. }
+        | PlaceError::BadRequest(_)
+        | PlaceError::NotAllowed(_) => Told::NotAccepted,
     }
 }

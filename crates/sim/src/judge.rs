@@ -7,6 +7,7 @@ use crate::truth::{Fate, Task, Told, Trouble, Truth, Visit};
 use quittance_lifecycle::{Attempt, FaultClass, Key, Order, Phase, Progress, Reuse, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::sync::Arc;
 
 /// A promise that was broken, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +24,7 @@ impl fmt::Display for Breach {
 
 pub(crate) struct Evidence<'a> {
     pub truth: &'a Truth,
-    pub orders: &'a [Order],
+    pub orders: &'a [Arc<Order>],
     pub books: &'a Tally,
     pub spilled: usize,
 }
@@ -74,7 +75,7 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Breach> {
     let mut court = Court {
         evidence,
         truth,
-        orders: evidence.orders.iter().map(|order| (order.key, order)).collect(),
+        orders: evidence.orders.iter().map(|order| (order.key, &**order)).collect(),
         tasks: BTreeMap::new(),
         visits: BTreeMap::new(),
         breaches: Vec::new(),

@@ -33,7 +33,7 @@ pub struct Life {
     pub breaches: Vec<Breach>,
     pub books: Tally,
     pub truth: Truth,
-    pub orders: Vec<Order>,
+    pub orders: Vec<Arc<Order>>,
     pub trace: Vec<String>,
     /// How many callbacks that were not ours came in and changed nothing.
     pub forged: u64,
@@ -148,10 +148,10 @@ fn replay_dead_letters(executor: &Executor, store: &MemoryStore, service: &Arc<S
     });
 }
 
-fn all_orders(store: &MemoryStore) -> Vec<Order> {
+fn all_orders(store: &MemoryStore) -> Vec<Arc<Order>> {
     // The memory store never waits, so there is nothing to wait for.
     let listed = store.list(Which::All, None, usize::MAX).now_or_never();
-    listed.and_then(Result::ok).unwrap_or_default().into_iter().map(|found| found.order).collect()
+    listed.and_then(Result::ok).unwrap_or_default().into_iter().flatten().map(|found| found.order).collect()
 }
 
 fn has_ended(store: &MemoryStore) -> bool {

@@ -36,7 +36,7 @@ pub const PLANTS: &[Plant] = plants! {
     "a part missing from a batch means unsolvable" => |p| p.wrap_provider = ports::a_missing_part_is_a_fault,
     "the spill is not replayed" => |p| p.wrap_spill = ports::nothing_is_replayed,
     "200 before it is durable" => |p| p.acks_early = true,
-    "a key without a field" => |p| p.settings.kinds = ports::a_key_without_a_field,
+    "a key without a field" => |p| p.settings.kinds = std::sync::Arc::new(ports::a_key_without_a_field),
     "a crashed submit is simply resubmitted" => |p| p.settings.rules.transition = rules::a_crash_is_resubmitted,
     "callbacks without fallback" => |p| p.settings.rules.transition = rules::no_fallback,
     "a callback in doubt is dropped" => |p| p.settings.rules.transition = rules::doubtful_callbacks_dropped,

@@ -11,7 +11,7 @@ use futures_util::future::{Either, select};
 use quittance_lifecycle::{
     Delivery, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Terms, Value, Word,
 };
-use quittance_ports::{Provider, Submission};
+use quittance_ports::{Callback, Provider, Saying, Submission};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
@@ -246,6 +246,11 @@ struct Arriving {
 
 #[async_trait]
 impl Provider for Line {
+    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+        // In this world providers call the engine with words it understands.
+        None
+    }
+
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         let service = &self.service;
         let executor = service.executor.clone();

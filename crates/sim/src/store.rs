@@ -7,7 +7,7 @@ use crate::weather::Weather;
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::{
-    Commit, Day, Due, Line, MemoryStore, Store, StoreError, Version, Versioned, Watch, Which,
+    Commit, Day, Due, Line, MemoryStore, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
 };
 use std::sync::{Arc, Mutex};
 
@@ -58,7 +58,7 @@ impl Store for RudeStore {
     async fn commit(
         &self,
         expected: Version,
-        next: &Order,
+        next: &Arc<Order>,
         tally: &Tally,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
@@ -101,7 +101,7 @@ impl Store for RudeStore {
         which: Which,
         after: Option<&Key>,
         limit: usize,
-    ) -> Result<Vec<Versioned>, StoreError> {
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
         self.go("listing").await?;
         self.inner.list(which, after, limit).await
     }

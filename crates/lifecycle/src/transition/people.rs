@@ -253,6 +253,17 @@ impl Step {
         self.done()
     }
 
+    /// It ends as if it had been cancelled. What may be paid for trails on, for the stock.
+    pub(super) fn dropped(mut self) -> Decision {
+        if !matches!(self.next.phase, Phase::Dead { .. }) {
+            return Decision::Ignore(WhyIgnored::WrongPhase);
+        }
+        self.tally.cancelled = 1;
+        self.next.wanted = false;
+        self.tell(Beat::Dropped);
+        self.fail(FailCause::Cancelled)
+    }
+
     pub(super) fn released(mut self) -> Decision {
         let now = self.now;
         match &mut self.next.phase {

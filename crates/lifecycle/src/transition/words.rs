@@ -26,10 +26,14 @@ impl Step {
                 self.accepted(number, task, policy);
                 self.done()
             }
-            (
-                _,
-                SubmitOutcome::Unknown | SubmitOutcome::Refused(Fault { class: FaultClass::Unknown, .. }),
-            ) if self.is_submitting(number) => self.doubt(number, policy),
+            (_, SubmitOutcome::Unknown) if self.is_submitting(number) => self.doubt(number, policy),
+            // The same, from an adapter that can say what it saw.
+            (_, SubmitOutcome::Refused(fault))
+                if fault.class == FaultClass::Unknown && self.is_submitting(number) =>
+            {
+                self.tell(Beat::Faulted { attempt: number, fault });
+                self.doubt(number, policy)
+            }
             (_, SubmitOutcome::Refused(Fault { class: FaultClass::Unknown, .. })) => {
                 Decision::Ignore(WhyIgnored::OldNews)
             }

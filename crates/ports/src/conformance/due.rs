@@ -25,7 +25,7 @@ fn keys(due: &Due) -> Vec<Key> {
 
 /// Creates one order for each of these moments, in seconds after the start, and says which they are.
 async fn create_due_at<const N: usize>(store: &dyn Store, seconds: [u64; N]) -> [Key; N] {
-    let orders: [Order; N] =
+    let orders: [Arc<Order>; N] =
         std::array::from_fn(|n| samples::queued(&format!("order {n}"), after(seconds[n])).order);
     for order in &orders {
         assert!(order.due().is_some());

@@ -1,7 +1,7 @@
 //! What is listed, and what may be forgotten: never what is open, never a dead letter.
 
 use super::samples::{self, POLICY, START, Sample, after, draft, riddle};
-use super::{AVAILABLE, create, write};
+use super::{AVAILABLE, create, list, write};
 use crate::store::{Store, Versioned, Which};
 use quittance_lifecycle::{Event, Key, Policy, Timestamp};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 const LATER: u64 = 3600;
 
 async fn listed(store: &dyn Store, which: Which) -> Vec<Key> {
-    let all = store.list(which, None, 1000).await.expect(AVAILABLE);
+    let all = list(store, which, None, 1000).await;
     all.iter().map(|found| found.order.key).collect()
 }
 
@@ -41,7 +41,7 @@ pub async fn a_list_pages_through_everything_once(store: Arc<dyn Store>) {
             let mut seen: Vec<Versioned> = Vec::new();
             loop {
                 let after = seen.last().map(|found| found.order.key);
-                let more = store.list(which, after.as_ref(), page).await.expect(AVAILABLE);
+                let more = list(&*store, which, after.as_ref(), page).await;
                 assert!(more.len() <= page);
                 assert!(seen.len() <= wanted.len(), "a list comes to an end");
                 if more.is_empty() {
@@ -51,12 +51,12 @@ pub async fn a_list_pages_through_everything_once(store: Arc<dyn Store>) {
             }
             assert_eq!(seen, wanted, "{which:?}, {page} at a time");
         }
-        assert_eq!(store.list(which, None, 0).await.expect(AVAILABLE), []);
+        assert_eq!(list(&*store, which, None, 0).await, []);
     }
     // The key after which to go on need not be one of an order that is there.
     let from = Key([0x80; 32]);
     let rest: Vec<_> = all.iter().filter(|found| found.order.key > from).cloned().collect();
-    assert_eq!(store.list(Which::All, Some(&from), 1000).await.expect(AVAILABLE), rest);
+    assert_eq!(list(&*store, Which::All, Some(&from), 1000).await, rest);
 }
 
 /// However long ago they were written.

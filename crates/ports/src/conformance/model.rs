@@ -71,7 +71,7 @@ impl Dice {
 /// A write that both have made, each under a version of its own.
 #[derive(Clone)]
 struct Written {
-    order: Order,
+    order: Arc<Order>,
     ours: Version,
     theirs: Version,
 }
@@ -164,12 +164,13 @@ impl Model {
             1 if !writes.is_empty() => Some(self.dice.one_of(&writes)),
             _ => writes.iter().find(|write| Some(write.ours) == standing).cloned(),
         };
-        let Some(Advance { next, tally, .. }) = self.advance(&name, seen.as_ref().map(|seen| &seen.order))
+        let Some(Advance { next, tally, .. }) = self.advance(&name, seen.as_ref().map(|seen| &*seen.order))
         else {
             return;
         };
         let (ours, theirs) = seen.map_or((Version::ABSENT, Version::ABSENT), |seen| (seen.ours, seen.theirs));
         let at = self.skewed_now();
+        let next = Arc::new(next);
         let ours = self.reference.commit(ours, &next, &tally, at).await.expect(AVAILABLE);
         let theirs = self.store.commit(theirs, &next, &tally, at).await.expect(AVAILABLE);
         match (ours, theirs) {
@@ -229,7 +230,7 @@ impl Model {
     fn stock(&mut self, name: &str) -> Advance {
         let spoils = self.now + Duration::from_secs(self.dice.one_of(&[1, 30, 60, 120]));
         let stocked = samples::stocked(name, &self.page(), spoils);
-        Advance { next: stocked.order, tally: stocked.tally, effect: None }
+        Advance { next: Arc::unwrap_or_clone(stocked.order), tally: stocked.tally, effect: None }
     }
 
     fn event(&mut self, order: &Order) -> Option<Event> {
@@ -275,8 +276,8 @@ impl Model {
         let which = self.dice.one_of(&[Which::All, Which::Open, Which::Dead]);
         let after = (self.dice.below(2) == 0).then(|| self.key());
         let limit = self.limit();
-        let ours = self.reference.list(which, after.as_ref(), limit).await.expect(AVAILABLE);
-        let theirs = self.store.list(which, after.as_ref(), limit).await.expect(AVAILABLE);
+        let ours = super::list(&self.reference, which, after.as_ref(), limit).await;
+        let theirs = super::list(&*self.store, which, after.as_ref(), limit).await;
         self.same_records("a list", &ours, &theirs);
     }
 

@@ -2,7 +2,7 @@
 //! it leaves no trace.
 
 use super::samples::{self, START, after};
-use super::{AVAILABLE, commit, create, write};
+use super::{AVAILABLE, commit, create, list, write};
 use crate::store::{Commit, Day, Line, Store, Version, Versioned, Which};
 use futures_util::future::join_all;
 use quittance_lifecycle::{Key, Order, Tally};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 const RACERS: u64 = 10;
 
 /// All of them commit at once over `expected`; exactly one wins, and all others are told which.
-async fn race(store: &dyn Store, expected: Version, racers: &[Order]) {
+async fn race(store: &dyn Store, expected: Version, racers: &[Arc<Order>]) {
     let outcomes = join_all(racers.iter().map(|order| commit(store, expected, order))).await;
     let won: Vec<Versioned> = outcomes
         .iter()
@@ -88,7 +88,7 @@ pub async fn a_lost_race_changes_nothing(store: Arc<dyn Store>) {
     let before = everything(&*store, page, day).await;
     for (version, key) in stale {
         for next in [&on_shelf, &claimed, &waiting, &ended] {
-            let loser = Order { key, ..next.order.clone() };
+            let loser = Arc::new(Order { key, ..(*next.order).clone() });
             let outcome = store.commit(version, &loser, &count, START).await.expect(AVAILABLE);
             assert!(matches!(outcome, Commit::Conflict(Some(_))), "{outcome:?}");
         }
@@ -105,7 +105,7 @@ pub async fn a_lost_race_changes_nothing(store: Arc<dyn Store>) {
 
 /// All that can be seen of a store without changing it.
 async fn everything(store: &dyn Store, page: &str, day: Day) -> impl PartialEq + std::fmt::Debug + use<> {
-    let records = store.list(Which::All, None, 100).await.expect(AVAILABLE);
+    let records = list(store, Which::All, None, 100).await;
     let shelf: Vec<Key> = store.shelf(&samples::target(page), START, 100).await.expect(AVAILABLE);
     // A claim for nobody tells the next alarm and hides nothing.
     let alarm = store.claim_due(START, START, 0).await.expect(AVAILABLE).next;

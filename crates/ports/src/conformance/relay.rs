@@ -1,6 +1,6 @@
 //! Several nodes behind one face, so that every promise is also kept between them.
 
-use crate::store::{Commit, Day, Due, Line, Store, StoreError, Version, Versioned, Which};
+use crate::store::{Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Which};
 use crate::watch::Watch;
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
@@ -38,7 +38,7 @@ impl Store for Relay {
     async fn commit(
         &self,
         expected: Version,
-        next: &Order,
+        next: &Arc<Order>,
         tally: &Tally,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
@@ -62,7 +62,7 @@ impl Store for Relay {
         which: Which,
         after: Option<&Key>,
         limit: usize,
-    ) -> Result<Vec<Versioned>, StoreError> {
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
         self.next().list(which, after, limit).await
     }
 

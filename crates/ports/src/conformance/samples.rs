@@ -66,7 +66,7 @@ pub fn after(seconds: u64) -> Timestamp {
 /// An order, the clock that it lives by, and what its last step adds to the books.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    pub order: Order,
+    pub order: Arc<Order>,
     pub tally: Tally,
     pub now: Timestamp,
     pub policy: Policy,
@@ -87,7 +87,7 @@ impl Sample {
             .expect("samples ask for nothing wrong");
         match place(None, key, &Arc::new(terms), now, &policy) {
             Placement::Commit { advance, .. } => {
-                Self { order: advance.next, tally: advance.tally, now, policy }
+                Self { order: Arc::new(advance.next), tally: advance.tally, now, policy }
             }
             other => panic!("an order that nobody has placed before is simply placed: {other:?}"),
         }
@@ -107,7 +107,9 @@ impl Sample {
     #[must_use]
     pub fn then(self, event: Event) -> Self {
         match transition(&self.order, event, self.now, &self.policy) {
-            Decision::Advance(advance) => Self { order: advance.next, tally: advance.tally, ..self },
+            Decision::Advance(advance) => {
+                Self { order: Arc::new(advance.next), tally: advance.tally, ..self }
+            }
             other => panic!("a sample in phase {} cannot take this: {other:?}", self.order.phase.name()),
         }
     }

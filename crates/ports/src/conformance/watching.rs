@@ -24,16 +24,16 @@ const WATCHED: &str = "watched";
 const UNWATCHED: &str = "unwatched";
 
 /// Whoever waits for it has nothing to be told yet.
-fn awaited(name: &str) -> Order {
+fn awaited(name: &str) -> Arc<Order> {
     samples::queued(name, START).order
 }
 
-fn solved(name: &str) -> Order {
+fn solved(name: &str) -> Arc<Order> {
     samples::solved(name, START).order
 }
 
 /// All that waiters can be told. An order that was cancelled may still strive for an answer, but not for them.
-fn news() -> Vec<Order> {
+fn news() -> Vec<Arc<Order>> {
     let stocked = samples::stocked(WATCHED, "https://example.com/door", after(120));
     let samples = [
         samples::solved(WATCHED, START),

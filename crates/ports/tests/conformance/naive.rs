@@ -5,7 +5,7 @@ use crate::crimes::Crime;
 use async_trait::async_trait;
 use quittance_lifecycle::{HandOut, Key, Order, Phase, Tally, Target, Timestamp, Value};
 use quittance_ports::{
-    Commit, Day, Due, Line, Store, StoreError, Version, Versioned, Watch, Watchers, Which,
+    Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Watchers, Which,
 };
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -93,7 +93,7 @@ impl Naive {
         // Not the numbers of the memory store: which numbers they are is for each store to choose.
         desk.versions += 7;
         let version = match &old {
-            Some(old) if self.commits(Crime::VersionsStandStill) && old.found.order == *next => {
+            Some(old) if self.commits(Crime::VersionsStandStill) && *old.found.order == *next => {
                 old.found.version
             }
             _ if self.commits(Crime::VersionsRestartAfterPurge) => {
@@ -119,7 +119,7 @@ impl Naive {
         if !self.commits(Crime::KeepsOldRows) {
             desk.rows.retain(|row| row.found.order.key != next.key);
         }
-        desk.rows.push(Row { found: Versioned { version, order }, claimed_until, first });
+        desk.rows.push(Row { found: Versioned { version, order: Arc::new(order) }, claimed_until, first });
         version
     }
 
@@ -208,7 +208,7 @@ impl Store for Naive {
     async fn commit(
         &self,
         expected: Version,
-        next: &Order,
+        next: &Arc<Order>,
         tally: &Tally,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
@@ -270,7 +270,7 @@ impl Store for Naive {
                 row.claimed_until = row.claimed_until.max(until);
             }
         }
-        Ok(Due { orders, next })
+        Ok(Due { orders, next, unreadable: Vec::new() })
     }
 
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
@@ -306,7 +306,7 @@ impl Store for Naive {
         which: Which,
         after: Option<&Key>,
         limit: usize,
-    ) -> Result<Vec<Versioned>, StoreError> {
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
         let which = if self.commits(Crime::ListIgnoresWhich) { Which::All } else { which };
         let mut found: Vec<Versioned> = self.rows().into_iter().map(|row| row.found).collect();
         found.retain(|found| which.includes(&found.order));
@@ -317,7 +317,7 @@ impl Store for Naive {
         });
         found.sort_by_key(|found| found.order.key);
         found.truncate(limit);
-        Ok(found)
+        Ok(found.into_iter().map(Ok).collect())
     }
 
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {

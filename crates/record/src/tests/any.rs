@@ -189,7 +189,7 @@ impl Any {
 
     fn beat(&mut self) -> Beat {
         let (attempt, until) = (self.count(), self.moment());
-        match self.below(21) {
+        match self.below(22) {
             0 => Beat::Placed { life: self.count() },
             1 => Beat::Rejoined,
             2 => Beat::Deferred { until },
@@ -210,6 +210,7 @@ impl Any {
             17 => Beat::Failed,
             18 => Beat::Buried { cause: self.dead_cause() },
             19 => Beat::Cancelled,
+            20 => Beat::Dropped,
             _ => Beat::Replayed,
         }
     }

@@ -8,8 +8,8 @@ use quittance_lifecycle::{
     Tally, Target, Timestamp,
 };
 use quittance_ports::{
-    Arrival, Commit, Day, Due, Line, Provider, Spill, SpillError, Store, StoreError, Submission, Version,
-    Versioned, Watch, Watchers, Which,
+    Arrival, Callback, Commit, Day, Due, Line, Provider, Saying, Spill, SpillError, Store, StoreError,
+    Submission, Unreadable, Version, Versioned, Watch, Watchers, Which,
 };
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl Store for WrongStore {
     async fn commit(
         &self,
         expected: Version,
-        next: &Order,
+        next: &Arc<Order>,
         tally: &Tally,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
@@ -111,7 +111,7 @@ impl Store for WrongStore {
         which: Which,
         after: Option<&Key>,
         limit: usize,
-    ) -> Result<Vec<Versioned>, StoreError> {
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
         self.store.list(which, after, limit).await
     }
 
@@ -198,6 +198,10 @@ impl Provider for WrongProvider {
 
     fn poll_batch_max(&self) -> usize {
         self.provider.poll_batch_max()
+    }
+
+    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
+        self.provider.hear(callback)
     }
 }
 

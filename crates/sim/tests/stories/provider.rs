@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use quittance_lifecycle::{
     Delivery, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Terms, Value,
 };
-use quittance_ports::{Provider, Submission};
+use quittance_ports::{Callback, Provider, Saying, Submission};
 use quittance_sim::executor::Executor;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
@@ -195,6 +195,11 @@ pub(crate) fn token_of(task: &str) -> String {
 
 #[async_trait]
 impl Provider for Script {
+    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+        // In this world providers call the engine with words it understands.
+        None
+    }
+
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         let (reply, task) = self.note_submit(&submission);
         match reply {

@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::{
-    Commit, Day, Due, Line, MemoryStore, Store, StoreError, Version, Versioned, Watch, Which,
+    Commit, Day, Due, Line, MemoryStore, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
 };
 use quittance_sim::executor::Executor;
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,7 +125,7 @@ impl Store for MoodyStore {
     async fn commit(
         &self,
         expected: Version,
-        next: &Order,
+        next: &Arc<Order>,
         tally: &Tally,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
@@ -161,7 +161,7 @@ impl Store for MoodyStore {
         which: Which,
         after: Option<&Key>,
         limit: usize,
-    ) -> Result<Vec<Versioned>, StoreError> {
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
         self.go("list", false).await?;
         self.inner.list(which, after, limit).await
     }

@@ -125,9 +125,9 @@ impl World {
     }
 
     /// Every order on record.
-    pub(crate) fn orders(&self) -> Vec<Order> {
+    pub(crate) fn orders(&self) -> Vec<Arc<Order>> {
         let found = self.store.truth().list(Which::All, None, usize::MAX).now_or_never().and_then(Result::ok);
-        found.expect("the orders can be read").into_iter().map(|found| found.order).collect()
+        found.expect("the orders can be read").into_iter().flatten().map(|found| found.order).collect()
     }
 }
 
@@ -209,7 +209,7 @@ impl Node {
         self.does(async move { engine.called_back(&segment, None, word).await })
     }
 
-    pub(crate) fn reads(&self, key: Key) -> Order {
+    pub(crate) fn reads(&self, key: Key) -> Arc<Order> {
         let engine = Arc::clone(&self.engine);
         let read = self.does(async move { engine.read(&key).await });
         read.expect("the store is there").expect("the order is on record")
