@@ -262,7 +262,7 @@ impl Any {
 
     pub(super) fn arrival(&mut self) -> Arrival {
         let attempt = self.count();
-        let event = match self.below(9) {
+        let event = match self.below(10) {
             0 => Event::Woken { stamp: self.wide(), gate: self.gate() },
             1 => Event::Submitted { attempt, outcome: self.submit_outcome() },
             2 => Event::Polled { attempt, asked: self.moment(), outcome: self.poll_outcome() },
@@ -271,6 +271,7 @@ impl Any {
             5 => Event::Claimed { by: Key(self.digest()), min_life: self.span() },
             6 => Event::Cancelled,
             7 => Event::Replayed,
+            8 => Event::Dropped,
             _ => Event::Released,
         };
         Arrival { key: Key(self.digest()), born: self.moment(), event }

@@ -178,6 +178,7 @@ fn phases() -> Vec<(&'static str, Written)> {
 }
 
 fn parts() -> Vec<(&'static str, Written)> {
+    let dropped = Story { entries: vec![Entry { at: at(5), beat: Beat::Dropped }], left_out: 0 };
     let progress = [
         Progress::Sent,
         Progress::Solving { task: secret("1") },
@@ -225,7 +226,8 @@ fn parts() -> Vec<(&'static str, Written)> {
             "order-one-retry",
             Order { retries: retries([(FaultClass::Unsolvable, 2)]), ..order(queued.clone()) },
         ),
-        ("order-without-a-story", Order { story: Story::default(), ..order(queued) }),
+        ("order-without-a-story", Order { story: Story::default(), ..order(queued.clone()) }),
+        ("order-dropped", Order { story: dropped, ..order(queued) }),
     ])
 }
 
@@ -300,6 +302,7 @@ fn arrivals() -> Vec<(&'static str, Written)> {
         ),
         ("arrival-cancelled", Event::Cancelled),
         ("arrival-replayed", Event::Replayed),
+        ("arrival-dropped", Event::Dropped),
         ("arrival-released", Event::Released),
     ]
     .map(|(name, event)| (name, Written::Arrival(arrival(event))))
