@@ -76,6 +76,8 @@ impl Engine {
     pub fn new(world: World, mut settings: Settings) -> Self {
         // One truth: word can come exactly if there is an address for it to come to.
         settings.policy.callbacks = settings.callback.is_some();
+        let asked_for = &mut settings.sparing.submit_interval;
+        *asked_for = world.provider.submit_interval().max(*asked_for);
         Self {
             gate: Mutex::new(ProviderGate::new(
                 settings.policy.backoff,

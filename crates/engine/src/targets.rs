@@ -27,7 +27,9 @@ impl HostPattern {
         }
     }
 
-    fn covers(&self, host: &str) -> bool {
+    /// Whether this host, in small letters and without a dot at its end, is meant.
+    #[must_use]
+    pub fn covers(&self, host: &str) -> bool {
         match self.0.strip_prefix("*.") {
             Some(domain) => is_within(host, domain),
             None => self.0 == "*" || self.0 == host,

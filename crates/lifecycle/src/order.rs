@@ -217,6 +217,9 @@ pub enum HandOut<'a> {
 }
 
 impl Order {
+    // Stores keep what the next three say beside the record: whoever changes how one of them follows from the phase must
+    // have every store derive it anew.
+
     /// The moment at which this order must be woken, if any.
     #[must_use]
     pub fn due(&self) -> Option<Timestamp> {

@@ -572,7 +572,9 @@ fn a_doubt_remembers_what_was_seen_when_the_attempt_fell_silent() {
     }
     life.push((tell(&policy, &life).due().unwrap().since(START).as_secs() + 1, WAKE));
     let order = tell(&policy, &life);
-    let Phase::Dead { cause: DeadCause::Spent(fault), .. } = &order.phase else { panic!("{:?}", order.phase) };
+    let Phase::Dead { cause: DeadCause::Spent(fault), .. } = &order.phase else {
+        panic!("{:?}", order.phase)
+    };
     assert_eq!((fault.class, fault.code.as_str()), (FaultClass::Unknown, "HTTP 504"));
     assert_eq!(order.possible_doubles, 3);
 }

@@ -4,6 +4,7 @@
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, PollOutcome, SubmitOutcome, Terms, Word};
 use std::fmt;
+use std::time::Duration;
 
 /// One attempt, ready to be sent.
 #[derive(Clone, Copy)]
@@ -56,6 +57,9 @@ pub trait Provider: Send + Sync {
 
     /// How many tasks one [`poll`](Self::poll) may ask for.
     fn poll_batch_max(&self) -> usize;
+
+    /// The least time between two submits that it bears; the engine lets nobody through sooner.
+    fn submit_interval(&self) -> Duration;
 
     /// What a callback in this provider's dialect says; nothing, if it makes no sense.
     fn hear(&self, callback: &Callback<'_>) -> Option<Saying>;

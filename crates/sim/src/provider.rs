@@ -246,6 +246,10 @@ struct Arriving {
 
 #[async_trait]
 impl Provider for Line {
+    fn submit_interval(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+
     fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
         // In this world providers call the engine with words it understands.
         None

@@ -28,6 +28,19 @@ pub enum Origin {
     Stock,
 }
 
+impl Origin {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Api => "api",
+            Self::Joined => "joined",
+            Self::Cached => "cached",
+            Self::Replayed => "replayed",
+            Self::Stock => "stock",
+        }
+    }
+}
+
 #[must_use = "commit the advance before the caller is told"]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {

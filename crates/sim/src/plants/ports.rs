@@ -200,6 +200,10 @@ impl Provider for WrongProvider {
         self.provider.poll_batch_max()
     }
 
+    fn submit_interval(&self) -> std::time::Duration {
+        self.provider.submit_interval()
+    }
+
     fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
         self.provider.hear(callback)
     }

@@ -195,6 +195,10 @@ pub(crate) fn token_of(task: &str) -> String {
 
 #[async_trait]
 impl Provider for Script {
+    fn submit_interval(&self) -> std::time::Duration {
+        std::time::Duration::ZERO
+    }
+
     fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
         // In this world providers call the engine with words it understands.
         None

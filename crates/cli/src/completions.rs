@@ -1,0 +1,41 @@
+//! `quittance completions SHELL`: what a shell needs to know to complete our commands.
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+
+#[derive(Args, Clone, Debug)]
+#[command(after_help = AFTER)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+const AFTER: &str = "\
+Examples:
+  quittance completions bash > ~/.local/share/bash-completion/completions/quittance
+  quittance completions zsh > ~/.zfunc/_quittance
+  quittance completions fish > ~/.config/fish/completions/quittance.fish";
+
+/// `command` is the whole command line, with all its subcommands.
+pub(crate) fn run(args: &CompletionsArgs, mut command: Command) -> String {
+    let name = command.get_name().to_owned();
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, name, &mut script);
+    String::from_utf8_lossy(&script).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::ValueEnum;
+
+    #[test]
+    fn every_shell_learns_every_subcommand() {
+        for shell in Shell::value_variants() {
+            let command = Command::new("quittance").subcommand(Command::new("errors").about("The faults"));
+            let script = run(&CompletionsArgs { shell: *shell }, command);
+            assert!(script.contains("quittance") && script.contains("errors"), "{shell}");
+        }
+    }
+}

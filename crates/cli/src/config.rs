@@ -1,0 +1,134 @@
+//! The configuration: one TOML file, overruled by the environment and that by flags, all described by one registry.
+//! This is the only room that reads it; everybody else gets the typed [`Config`]. Start at `registry.rs`, which is data.
+
+mod build;
+mod check;
+#[cfg(test)]
+mod docs;
+mod effective;
+mod entries;
+mod error;
+mod file;
+mod layers;
+mod name;
+pub(crate) mod nearest;
+mod origin;
+mod registry;
+mod secret;
+mod setting;
+mod show;
+pub(crate) mod span;
+#[cfg(test)]
+pub(crate) mod tests;
+mod types;
+mod value;
+
+pub(crate) use error::ConfigError;
+pub(crate) use layers::Environment;
+pub(crate) use secret::Credential;
+pub(crate) use show::{ConfigCommand, run};
+pub(crate) use types::{KindTable, ProviderConfig, ReuseRules, StoreUrl, TenantConfig};
+
+use clap::Args;
+use effective::Effective;
+use quittance_engine::{Settings, Sparing, Targets};
+use quittance_gateway::Limits;
+use quittance_lifecycle::{KeySettings, Kind, Policy};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use types::EngineLimits;
+
+/// The flags that every command with a configuration has.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct ConfigArgs {
+    /// The config file
+    ///
+    /// Without it, the file that QUITTANCE_CONFIG names; without that, ./quittance.toml if there is one.
+    #[arg(long, value_name = "PATH", global = true)]
+    pub(crate) config: Option<PathBuf>,
+    /// Overrule one setting, such as timing.deadline=120s; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE", global = true)]
+    pub(crate) overrides: Vec<String>,
+}
+
+/// All that the operator decides, checked and in our own types.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    pub(crate) listen: SocketAddr,
+    /// Without a slash at its end. None: no callbacks, polling only.
+    pub(crate) public_url: Option<String>,
+    pub(crate) callback_secret: Option<Credential>,
+    pub(crate) listener: Limits,
+    pub(crate) store: StoreUrl,
+    pub(crate) spill_bytes_max: u64,
+    pub(crate) targets: Targets,
+    pub(crate) keys: KeySettings,
+    pub(crate) policy: Policy,
+    pub(crate) engine: EngineLimits,
+    /// The rules for every provider; each has its own copy with its own corrections.
+    pub(crate) sparing: Sparing,
+    pub(crate) reuse: ReuseRules,
+    pub(crate) kinds: KindTable,
+    /// In the order of the file: the first is asked first.
+    pub(crate) providers: Vec<ProviderConfig>,
+    pub(crate) tenants: Vec<TenantConfig>,
+    /// Every value with its origin, to show.
+    pub(crate) effective: Effective,
+}
+
+impl Config {
+    /// Finds and reads the configuration. `folder` is where the process was started; it is empty for the real one.
+    pub(crate) fn load(
+        args: &ConfigArgs,
+        environment: &Environment,
+        folder: &Path,
+    ) -> Result<Self, ConfigError> {
+        let path = layers::find_file(args.config.as_deref(), environment, folder)?;
+        let from_file = path.as_deref().map(layers::from_file).transpose()?.unwrap_or_default();
+        let from_flags = layers::from_flags(&args.overrides)?;
+        let from_environment = layers::from_environment(environment, &[&from_file, &from_flags])?;
+        let entries = [from_file, from_environment, from_flags].concat();
+        build::config(Effective::of(path, entries), environment)
+    }
+
+    /// The kinds of the catalogue, with the operator's corrections.
+    pub(crate) fn kinds(&self) -> impl Fn(&str) -> Option<Kind> + Send + Sync + 'static {
+        let table = self.kinds.clone();
+        move |name| table.kind(name)
+    }
+
+    /// Everything that the engine takes, except who it is and where it is called back. The engine knows one provider,
+    /// the first, and spares that one.
+    pub(crate) fn apply(&self, settings: &mut Settings) {
+        settings.policy = self.policy;
+        settings.keys = self.keys;
+        settings.targets = self.targets.clone();
+        settings.sparing = self.providers.first().map_or(self.sparing, |provider| provider.sparing);
+        settings.kinds = std::sync::Arc::new(self.kinds());
+        self.engine.apply(settings);
+    }
+
+    /// The secret that callback addresses are signed with, if the operator gave one.
+    pub(crate) fn callback_secret(&self) -> Result<Option<[u8; 32]>, ConfigError> {
+        let Some(credential) = &self.callback_secret else { return Ok(None) };
+        let wrong = || ConfigError::NoSecret {
+            name: credential.name.clone(),
+            why: format!(
+                "{} must hold 64 hexadecimal digits: make them with `openssl rand -hex 32`",
+                credential.keeper
+            ),
+        };
+        bytes_of_hex(credential.get()?.reveal()).map(Some).ok_or_else(wrong)
+    }
+}
+
+fn bytes_of_hex(digits: &str) -> Option<[u8; 32]> {
+    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut bytes = [0; 32];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
+    }
+    Some(bytes)
+}

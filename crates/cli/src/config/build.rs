@@ -1,0 +1,193 @@
+//! From effective values to the types that the engine takes. Every struct is written out in full, so that a field
+//! that is added there cannot be forgotten here.
+
+use super::Config;
+use super::check;
+use super::effective::Effective;
+use super::entries::{providers, reuse_named, sparing, tenants, without_slash};
+use super::error::ConfigError;
+use super::layers::Environment;
+use super::name::Name;
+use super::secret::Credential;
+use super::types::{EngineLimits, KindOverride, KindTable, ReuseRules, StoreUrl};
+use super::value::{Value, class_word};
+use quittance_engine::Targets;
+use quittance_engine::targets::HostPattern;
+use quittance_gateway::Limits;
+use quittance_lifecycle::{Backoff, FaultClass, FaultTable, Jitter, KeySettings, Pace, Policy, WithoutWord};
+
+pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<Config, ConfigError> {
+    check::relations(&effective)?;
+    check::names(&effective)?;
+    let kinds = kinds(&effective);
+    check::kinds(&effective, &kinds)?;
+    let config = Config {
+        listen: effective.text("listen").parse().expect("its shape is that of an address"),
+        public_url: effective.text_at(&Name::of(["public_url"])).map(|url| without_slash(&url)),
+        callback_secret: Credential::find(&effective, &Name::top(), "callback_secret", environment)?,
+        listener: listener(&effective),
+        store: store(&effective)?,
+        spill_bytes_max: effective.count("store.spill_max"),
+        targets: targets(&effective),
+        keys: KeySettings {
+            proxy_counts: effective.flag("keys.proxy_counts"),
+            window: effective.span_at(&Name::of(["keys", "window"])),
+        },
+        policy: policy(&effective),
+        engine: engine(&effective),
+        sparing: sparing(&effective, &Name::of(["provider_rules"])),
+        reuse: reuse(&effective),
+        kinds,
+        providers: providers(&effective, environment)?,
+        tenants: tenants(&effective, environment)?,
+        effective,
+    };
+    check::secrets(&config)?;
+    Ok(config)
+}
+
+fn listener(effective: &Effective) -> Limits {
+    Limits {
+        connections_max: effective.count("listener.connections_max"),
+        body_bytes_max: effective.count("listener.body_bytes_max"),
+        head_bytes_max: effective.count("listener.head_bytes_max"),
+        read_wait: effective.span("listener.read_wait"),
+    }
+}
+
+fn store(effective: &Effective) -> Result<StoreUrl, ConfigError> {
+    let url = effective.text("store.url");
+    if let Some(folder) = url.strip_prefix("embedded:") {
+        return Ok(StoreUrl::Embedded(folder.into()));
+    }
+    let at = effective.held("store.url").origin.clone();
+    match url.split(':').next().unwrap_or_default() {
+        "memory" => Ok(StoreUrl::Memory),
+        scheme @ ("redis" | "rediss" | "valkey" | "postgres" | "postgresql") => {
+            Err(ConfigError::StoreNotYet { scheme: scheme.into(), at })
+        }
+        // A password may stand behind the scheme.
+        _ => Err(ConfigError::BadValue {
+            name: "store.url".into(),
+            at,
+            found: "something else".into(),
+            expected: super::value::Shape::Store.describe(),
+        }),
+    }
+}
+
+fn targets(effective: &Effective) -> Targets {
+    let Value::List(hosts) = &effective.held("targets.allow").value else {
+        unreachable!("it has the shape of a list")
+    };
+    let allow = hosts.iter().map(|host| pattern(host)).collect();
+    Targets { allow, images: effective.flag("targets.images") }
+}
+
+fn pattern(host: &str) -> HostPattern {
+    HostPattern::parse(host).expect("patterns are checked when they are read")
+}
+
+fn policy(effective: &Effective) -> Policy {
+    Policy {
+        callbacks: effective.get(&Name::of(["public_url"])).is_some(),
+        without_word: match effective.text("retry.without_word").as_str() {
+            "bury" => WithoutWord::Bury,
+            _ => WithoutWord::Resubmit,
+        },
+        submit_wait: effective.span("timing.submit_wait"),
+        unsure_wait: effective.span("timing.unsure_wait"),
+        doubt_least: effective.span("timing.doubt_least"),
+        alarm_late: effective.span("timing.alarm_late"),
+        callback_wait: effective.span("timing.callback_wait"),
+        first_poll: effective.span("timing.first_poll"),
+        poll_interval: effective.span("timing.poll_interval"),
+        task_life: effective.span("timing.task_life"),
+        patience: effective.span("timing.deadline"),
+        share_window: effective.span("timing.share_window"),
+        refusal_hold: effective.span("timing.refusal_hold"),
+        keep: effective.span("store.keep"),
+        backoff: Backoff {
+            base: effective.span("retry.base"),
+            cap: effective.span("retry.cap"),
+            jitter: match effective.held("retry.jitter").value {
+                Value::Span(most) => Jitter::UpTo(most),
+                _ => Jitter::Full,
+            },
+        },
+        faults: faults(effective),
+        pace: Pace {
+            p50: effective.span("timing.p50"),
+            p95: effective.span("timing.p95"),
+            p99: effective.span("timing.p99"),
+        },
+    }
+}
+
+fn faults(effective: &Effective) -> FaultTable {
+    let mut table = FaultTable::DEFAULT;
+    for class in FaultClass::ALL {
+        let mut rule = table.rule(class);
+        rule.limit = effective.count(&format!("retry.limits.{}", class_word(class)));
+        table.set(class, rule);
+    }
+    table
+}
+
+fn engine(effective: &Effective) -> EngineLimits {
+    EngineLimits {
+        submits_max: effective.count("engine.submits_max"),
+        polls_max: effective.count("engine.polls_max"),
+        steps_max: effective.count("engine.steps_max"),
+        backlog_max: effective.count("engine.backlog_max"),
+        claim_max: effective.count("engine.claim_max"),
+        claim_span: effective.span("engine.claim_span"),
+        sweep_span: effective.span("engine.sweep_span"),
+        sweep_pause: effective.span("engine.sweep_pause"),
+        poll_wait: effective.span("engine.poll_wait"),
+        place_wait: effective.span("engine.place_wait"),
+        others_first: effective.span("engine.others_first"),
+    }
+}
+
+fn reuse(effective: &Effective) -> ReuseRules {
+    let of_table = |path: [&str; 2]| {
+        let table = Name::of(path);
+        let found = effective
+            .below(&table)
+            .filter_map(|(name, _)| Some((name.last().to_owned(), reuse_named(&effective.text_at(name)?))));
+        found.collect::<Vec<_>>()
+    };
+    let mut targets = of_table(["reuse", "targets"]);
+    targets.sort_by_key(|(host, _)| std::cmp::Reverse(host.trim_start_matches('*').len()));
+    let by_tenant = |label: String| {
+        let name = Name::of(["tenant", &label, "reuse"]);
+        effective.text_at(&name).map(|reuse| (label, reuse_named(&reuse)))
+    };
+    ReuseRules {
+        default: reuse_named(&effective.text("reuse.default")),
+        kinds: of_table(["reuse", "kinds"]).into_iter().collect(),
+        targets: targets.iter().map(|(host, reuse)| (pattern(host), *reuse)).collect(),
+        tenants: effective.of_list("tenant").into_iter().filter_map(by_tenant).collect(),
+    }
+}
+
+fn kinds(effective: &Effective) -> KindTable {
+    let mut table = KindTable::default();
+    for (name, held) in effective.below(&Name::of(["kinds"])) {
+        let kind = name.segments().nth(1).unwrap_or_default();
+        let own: &mut KindOverride = table.0.entry(kind.to_owned()).or_default();
+        match (name.last(), &held.value) {
+            ("life", Value::Span(life)) => own.life = Some(Some(*life)),
+            ("life", _) => own.life = Some(None),
+            ("margin", Value::Span(margin)) => own.margin = Some(*margin),
+            ("single_use", Value::Flag(flag)) => own.single_use = Some(*flag),
+            ("p50", Value::Span(span)) => own.p50 = Some(*span),
+            ("p95", Value::Span(span)) => own.p95 = Some(*span),
+            ("p99", Value::Span(span)) => own.p99 = Some(*span),
+            ("new", Value::Flag(flag)) => own.is_new = *flag,
+            _ => unreachable!("{name} is no setting of a kind"),
+        }
+    }
+    table
+}

@@ -1,0 +1,205 @@
+//! What no single value can be wrong about: how settings stand to each other, and names that must mean something.
+
+use super::Config;
+use super::effective::Effective;
+use super::error::ConfigError;
+use super::name::Name;
+use super::nearest::nearest;
+use super::origin::Origin;
+use super::span;
+use super::types::KindTable;
+use super::value::{Raw, Shape, Value};
+use quittance_engine::targets::HostPattern;
+use std::path::Path;
+use std::time::Duration;
+
+/// The second must be longer than the first, or at least as long.
+const RELATIONS: [(&str, &str, bool, &str); 8] = [
+    ("engine.poll_wait", "engine.claim_span", true, "a poll that outlives its claim is asked for twice"),
+    ("engine.sweep_pause", "engine.sweep_span", false, "one is the shortest and the other the longest pause"),
+    ("retry.base", "retry.cap", false, "pauses grow from the base up to the cap"),
+    (
+        "timing.doubt_least",
+        "timing.unsure_wait",
+        false,
+        "one is the shortest and the other the longest doubt",
+    ),
+    ("timing.callback_wait", "timing.task_life", true, "a task would be given up before it is asked for"),
+    ("timing.first_poll", "timing.task_life", true, "a task would be given up before it is asked for"),
+    ("timing.p50", "timing.p95", false, "more answers take longer"),
+    ("timing.p95", "timing.p99", false, "more answers take longer"),
+];
+
+pub(crate) fn relations(effective: &Effective) -> Result<(), ConfigError> {
+    for (short, long, strictly, why) in RELATIONS {
+        let (less, more) = (effective.span(short), effective.span(long));
+        if if strictly { less < more } else { less <= more } {
+            continue;
+        }
+        // Whoever set one of them wants to hear about that one.
+        let blame_short = effective.held(long).origin == Origin::Default;
+        let (name, other) = if blame_short { (short, long) } else { (long, short) };
+        let wanted = match (blame_short, strictly) {
+            (true, true) => "shorter than",
+            (true, false) => "at most",
+            (false, true) => "longer than",
+            (false, false) => "at least",
+        };
+        let held = effective.held(other);
+        return Err(ConfigError::Unsound {
+            name: name.into(),
+            at: effective.held(name).origin.clone(),
+            problem: format!("is {}", effective.held(name).value),
+            remedy: format!(
+                "it must be {wanted} `{other}` = {} ({}), because {why}",
+                held.value, held.origin
+            ),
+        });
+    }
+    waits_of_providers(effective)
+}
+
+fn waits_of_providers(effective: &Effective) -> Result<(), ConfigError> {
+    for label in effective.of_list("provider") {
+        let table = Name::of(["provider", &label]);
+        let (connect, reply) = (table.below("connect_wait"), table.below("reply_wait"));
+        let wait = |name| effective.span_at(name).unwrap_or(Duration::ZERO);
+        let submit_wait = effective.span("timing.submit_wait");
+        if wait(&connect) + wait(&reply) > submit_wait {
+            return Err(ConfigError::Unsound {
+                name: reply.to_string(),
+                at: effective.get(&reply).map_or(Origin::Default, |held| held.origin.clone()),
+                problem: format!(
+                    "is {}, after up to {} for `{connect}`",
+                    span::render(wait(&reply)),
+                    span::render(wait(&connect))
+                ),
+                remedy: format!(
+                    "together they must be at most `timing.submit_wait` = {}, or the engine gives a submit up before the call does",
+                    span::render(submit_wait)
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Names that the operator made up, in flags and variables as well as in the file.
+pub(crate) fn names(effective: &Effective) -> Result<(), ConfigError> {
+    for list in super::file::LISTS {
+        for label in effective.of_list(list) {
+            let name = Name::of([list, &label, "name"]);
+            let held = effective.get(&name).expect("every entry of a list has its name filled in");
+            if Shape::Label.read(&Raw::Text(label.clone()), Path::new("")).is_none() {
+                return Err(bad_value(&Name::of([list, &label]), &held.origin, Shape::Label.describe()));
+            }
+            if held.value != Value::Text(label.clone()) {
+                return Err(ConfigError::Unsound {
+                    name: name.to_string(),
+                    at: held.origin.clone(),
+                    problem: "would rename it".into(),
+                    remedy: format!(
+                        "names are given in the file only; leave this out, or use `{list}.NEW_NAME`"
+                    ),
+                });
+            }
+        }
+    }
+    let table = Name::of(["reuse", "targets"]);
+    for (name, held) in effective.below(&table) {
+        if HostPattern::parse(name.last()).is_err() {
+            return Err(bad_value(
+                name,
+                &held.origin,
+                Shape::Hosts.describe().replace("a list of hosts", "named by a host"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn bad_value(name: &Name, at: &Origin, expected: String) -> ConfigError {
+    ConfigError::BadValue { name: name.to_string(), at: at.clone(), found: "a wrong name".into(), expected }
+}
+
+pub(crate) fn kinds(effective: &Effective, table: &KindTable) -> Result<(), ConfigError> {
+    let known = || table.all().into_iter().map(|kind| kind.name.into_owned());
+    for path in [vec!["kinds"], vec!["reuse", "kinds"]] {
+        let depth = path.len();
+        for (name, held) in effective.below(&Name::of(path)) {
+            let kind = name.segments().nth(depth).unwrap_or_default();
+            if table.kind(kind).is_none() {
+                let hint = match nearest(kind, known()) {
+                    Some(meant) => format!("did you mean `{meant}`?"),
+                    None => "`quittance kinds` lists them all.".into(),
+                };
+                return Err(ConfigError::Unsound {
+                    name: name.to_string(),
+                    at: held.origin.clone(),
+                    problem: format!("is about a kind `{kind}`, which nobody has described"),
+                    remedy: format!("{hint} For a kind that is new to us, set `kinds.{kind}.new = true`"),
+                });
+            }
+        }
+    }
+    table.0.keys().try_for_each(|kind| lives_and_paces(effective, table, kind))
+}
+
+fn lives_and_paces(effective: &Effective, table: &KindTable, name: &str) -> Result<(), ConfigError> {
+    let Some(kind) = table.kind(name) else { return Ok(()) };
+    let own = |key: &str| Name::of(["kinds", name, key]);
+    let blame = |keys: [&str; 2], problem: String, remedy: &str| {
+        let set = keys.into_iter().map(own).find_map(|name| Some((effective.get(&name)?, name)));
+        let (at, name) = match set {
+            Some((held, name)) => (held.origin.clone(), name),
+            None => (Origin::Default, own(keys[0])),
+        };
+        Err(ConfigError::Unsound { name: name.to_string(), at, problem, remedy: remedy.into() })
+    };
+    let show = |span| span::render(span);
+    if let Some(life) = kind.life
+        && kind.margin > life * 3 / 4
+    {
+        let problem = format!("makes a margin of {} in a life of {}", show(kind.margin), show(life));
+        return blame(
+            ["margin", "life"],
+            problem,
+            "promise at most three quarters of the life, because part of it is over before we know the answer",
+        );
+    }
+    let pace = kind.pace;
+    if pace.p50 > pace.p95 {
+        let problem = format!("makes p50 = {} longer than p95 = {}", show(pace.p50), show(pace.p95));
+        return blame(["p50", "p95"], problem, "set them so that they grow");
+    }
+    if pace.p95 > pace.p99 {
+        let problem = format!("makes p95 = {} longer than p99 = {}", show(pace.p95), show(pace.p99));
+        return blame(["p95", "p99"], problem, "set them so that they grow");
+    }
+    Ok(())
+}
+
+/// Two tenants with one key would be one tenant under two names, and a short callback secret could be guessed.
+pub(crate) fn secrets(config: &Config) -> Result<(), ConfigError> {
+    for (at, tenant) in config.tenants.iter().enumerate() {
+        let same = config.tenants[..at].iter().find(
+            |other| matches!((other.key.get(), tenant.key.get()), (Ok(one), Ok(other)) if one == other),
+        );
+        if let Some(other) = same {
+            return Err(ConfigError::Unsound {
+                name: tenant.key.name.clone(),
+                at: config
+                    .effective
+                    .get(&Name::of(["tenant", &tenant.name, "name"]))
+                    .map_or(Origin::Default, |held| held.origin.clone()),
+                problem: format!("is the same as `{}`", other.key.name),
+                remedy: "give each tenant a key of its own".into(),
+            });
+        }
+    }
+    // Only who listens needs it to be there; but what is there must make sense.
+    match &config.callback_secret {
+        Some(credential) if credential.is_set() => config.callback_secret().map(drop),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,159 @@
+//! Providers and tenants, entry by entry: what each says itself, what it must say, and what follows from its profile.
+
+use super::effective::Effective;
+use super::error::ConfigError;
+use super::layers::Environment;
+use super::name::Name;
+use super::secret::Credential;
+use super::types::{ProviderConfig, TenantConfig};
+use super::value::Value;
+use quittance_classic::code::class_named;
+use quittance_classic::profile::PollQuota;
+use quittance_classic::{FaultCodes, Profile};
+use quittance_engine::Sparing;
+use quittance_lifecycle::Reuse;
+
+/// The entries of `[[provider]]`.
+pub(super) fn providers(
+    effective: &Effective,
+    environment: &Environment,
+) -> Result<Vec<ProviderConfig>, ConfigError> {
+    effective.of_list("provider").iter().map(|label| provider(effective, label, environment)).collect()
+}
+
+fn provider(
+    effective: &Effective,
+    label: &str,
+    environment: &Environment,
+) -> Result<ProviderConfig, ConfigError> {
+    let table = Name::of(["provider", label]);
+    let missing =
+        |key, remedy: &str| ConfigError::Incomplete { table: table.to_string(), key, remedy: remedy.into() };
+    let text = |key| effective.text_at(&table.below(key));
+    let profile = text("profile").and_then(|name| Profile::named(&name));
+    let profile =
+        profile.ok_or_else(|| missing("profile", "add `profile = \"captchaai\"`, or \"2captcha\""))?;
+    let url =
+        text("url").ok_or_else(|| missing("url", "add the service's address, `url = \"https://...\"`"))?;
+    let key = Credential::find(effective, &table, "key", environment)?.ok_or_else(|| {
+        missing("key_env", "add `key_env = \"...\"` with the variable that holds the key, or `key_file`")
+    })?;
+    let span = |key| effective.span_at(&table.below(key));
+    let always = |key| span(key).expect("it has a default");
+    let size = |key| count_at(effective, &table.below(key)).and_then(|count| usize::try_from(count).ok());
+    Ok(ProviderConfig {
+        name: label.to_owned(),
+        profile,
+        url: without_slash(&url),
+        key,
+        connect_wait: always("connect_wait"),
+        reply_wait: always("reply_wait"),
+        poll_reply_wait: always("poll_reply_wait"),
+        poll_batch_max: size("poll_batch_max"),
+        poll_quota: poll_quota(effective, &table, profile)?,
+        reply_bytes_max: size("reply_bytes_max").expect("it has a default"),
+        idle_wait: always("idle_wait"),
+        idle_connections_max: size("idle_connections_max").expect("it has a default"),
+        extra_ca: certificates(effective, &table.below("ca_file"))?,
+        sparing: sparing(effective, &table),
+        codes: codes(effective, &table, profile),
+    })
+}
+
+fn count_at(effective: &Effective, name: &Name) -> Option<u64> {
+    match effective.get(name)?.value {
+        Value::Count(count) => Some(count),
+        _ => None,
+    }
+}
+
+/// Half of a quota is completed by what is known of the profile.
+fn poll_quota(
+    effective: &Effective,
+    table: &Name,
+    profile: Profile,
+) -> Result<Option<PollQuota>, ConfigError> {
+    let number = |key| count_at(effective, &table.below(key)).and_then(|count| u32::try_from(count).ok());
+    let (per_task, slack) = (number("poll_quota_per_task"), number("poll_quota_slack"));
+    if per_task.is_none() && slack.is_none() {
+        return Ok(None);
+    }
+    let known = profile.facts().tempo.poll_quota;
+    let missing = |key| ConfigError::Incomplete {
+        table: table.to_string(),
+        key,
+        remedy: "a quota has two parts, and its profile knows of none: set both, or neither".into(),
+    };
+    Ok(Some(PollQuota {
+        per_task: per_task
+            .or(known.map(|known| known.per_task))
+            .ok_or_else(|| missing("poll_quota_per_task"))?,
+        slack: slack.or(known.map(|known| known.slack)).ok_or_else(|| missing("poll_quota_slack"))?,
+    }))
+}
+
+fn certificates(effective: &Effective, name: &Name) -> Result<Vec<u8>, ConfigError> {
+    let (Some(held), Some(path)) = (effective.get(name), effective.text_at(name)) else {
+        return Ok(Vec::new());
+    };
+    std::fs::read(&path).map_err(|why| ConfigError::Unsound {
+        name: name.to_string(),
+        at: held.origin.clone(),
+        problem: format!("names {path}, which cannot be read ({why})"),
+        remedy: "put the certificates there, or leave it out".into(),
+    })
+}
+
+fn codes(effective: &Effective, provider: &Name, profile: Profile) -> FaultCodes {
+    let table = provider.below("faults");
+    effective.below(&table).fold(FaultCodes::of(profile), |codes, (name, _)| {
+        let class = effective.text_at(name).and_then(|class| class_named(&class));
+        codes.with(name.last(), class.expect("classes are checked when they are read"))
+    })
+}
+
+/// Of all providers, or of one: the names are the same.
+pub(super) fn sparing(effective: &Effective, table: &Name) -> Sparing {
+    let span = |key| effective.span_at(&table.below(key)).unwrap_or_default();
+    let number = |key| match effective.get(&table.below(key)).map(|held| &held.value) {
+        Some(Value::Count(count)) => u32::try_from(*count).unwrap_or(u32::MAX),
+        Some(Value::Share(share)) => *share,
+        _ => 0,
+    };
+    Sparing {
+        submit_interval: span("submit_interval"),
+        trip_at: number("trip_at"),
+        probe: span("probe"),
+        retry_share: number("retry_share"),
+        retry_burst: number("retry_burst"),
+        retry_trickle: span("retry_trickle"),
+    }
+}
+
+/// The entries of `[[tenant]]`.
+pub(super) fn tenants(
+    effective: &Effective,
+    environment: &Environment,
+) -> Result<Vec<TenantConfig>, ConfigError> {
+    let tenant = |label: &String| {
+        let table = Name::of(["tenant", label]);
+        let key = Credential::find(effective, &table, "key", environment)?;
+        let remedy = "add `key_env = \"...\"` with the variable that holds its key, or `key_file`";
+        let key = key.ok_or_else(|| ConfigError::Incomplete {
+            table: table.to_string(),
+            key: "key_env",
+            remedy: remedy.into(),
+        })?;
+        let reuse = effective.text_at(&table.below("reuse")).map(|reuse| reuse_named(&reuse));
+        Ok(TenantConfig { name: label.clone(), key, reuse })
+    };
+    effective.of_list("tenant").iter().map(tenant).collect()
+}
+
+pub(super) fn reuse_named(name: &str) -> Reuse {
+    if name == "exclusive" { Reuse::Exclusive } else { Reuse::Shared }
+}
+
+pub(super) fn without_slash(url: &str) -> String {
+    url.trim_end_matches('/').to_owned()
+}

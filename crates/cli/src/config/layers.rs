@@ -1,0 +1,178 @@
+//! The layers, from the weakest to the strongest: defaults, the file, the environment, flags. Each gives entries;
+//! a later one overrules an earlier one of the same name.
+
+use super::error::ConfigError;
+use super::file::{FileReader, LISTS, unknown};
+use super::name::Name;
+use super::origin::Origin;
+use super::setting::{PREFIX, Setting, by_variable, meant_variable, setting};
+use super::value::{Raw, Shape, Value};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// One value that somebody set.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: Name,
+    pub(crate) setting: &'static Setting,
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+}
+
+impl Entry {
+    pub(crate) fn new(name: Name, raw: &Raw, origin: Origin, folder: &Path) -> Result<Self, ConfigError> {
+        let Some(setting) = setting(&name) else { return Err(unknown(&name, origin)) };
+        Self::of(setting, name, raw, origin, folder)
+    }
+
+    fn of(
+        setting: &'static Setting,
+        name: Name,
+        raw: &Raw,
+        origin: Origin,
+        folder: &Path,
+    ) -> Result<Self, ConfigError> {
+        match setting.shape.read(raw, folder) {
+            Some(value) => Ok(Self { name, setting, value, origin }),
+            None => Err(ConfigError::BadValue {
+                name: name.to_string(),
+                at: origin,
+                found: if setting.shape.is_delicate() { "something else".into() } else { raw.to_string() },
+                expected: setting.shape.describe(),
+            }),
+        }
+    }
+}
+
+/// What the process was started in: its environment, taken as an argument so that no test needs to change the real one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    /// The real one. What is not Unicode can be neither a setting's name nor its value.
+    pub(crate) fn of_process() -> Self {
+        std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect()
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
+        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
+/// Names the file; every command knows it.
+pub(crate) const FILE_VARIABLE: &str = "QUITTANCE_CONFIG";
+pub(crate) const FILE_DEFAULT: &str = "quittance.toml";
+
+/// Where the config file is, if there is one. One that was named must exist.
+pub(crate) fn find_file(
+    flag: Option<&Path>,
+    environment: &Environment,
+    folder: &Path,
+) -> Result<Option<PathBuf>, ConfigError> {
+    let named = flag.map(|path| (path.to_owned(), "--config"));
+    let named = named.or_else(|| environment.get(FILE_VARIABLE).map(|path| (path.into(), FILE_VARIABLE)));
+    match named {
+        Some((path, _)) if folder.join(&path).exists() => Ok(Some(folder.join(path))),
+        Some((path, named_by)) => Err(ConfigError::NoFile { path, named_by }),
+        None => Ok(Some(folder.join(FILE_DEFAULT)).filter(|path| path.exists())),
+    }
+}
+
+pub(crate) fn from_file(path: &Path) -> Result<Vec<Entry>, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+    FileReader::read(&text, path)
+}
+
+/// The overrides of `--set NAME=VALUE`.
+pub(crate) fn from_flags(overrides: &[String]) -> Result<Vec<Entry>, ConfigError> {
+    overrides
+        .iter()
+        .map(|words| {
+            let parts = split_override(words);
+            let (name, value) = parts.ok_or_else(|| ConfigError::BadOverride { words: named_only(words) })?;
+            let Some(setting) = setting(&name) else { return Err(unknown(&name, Origin::Flag)) };
+            Entry::of(setting, name, &setting.shape.typed(value), Origin::Flag, Path::new(""))
+        })
+        .collect()
+}
+
+/// A quoted part of a name may hold an equals sign.
+fn split_override(words: &str) -> Option<(Name, &str)> {
+    let mut is_quoted = false;
+    let at = words.find(|c| {
+        is_quoted ^= c == '"';
+        c == '=' && !is_quoted
+    })?;
+    Some((Name::parse(&words[..at])?, words[at + 1..].trim()))
+}
+
+/// What was set may be a secret; its name is not.
+fn named_only(words: &str) -> String {
+    words.split_once('=').map_or_else(|| words.to_owned(), |(name, _)| format!("{name}=..."))
+}
+
+/// The variables that begin with our prefix. `others` are the entries of the other layers: they say what providers
+/// and tenants are called, and which variables hold secrets.
+pub(crate) fn from_environment(
+    environment: &Environment,
+    others: &[&[Entry]],
+) -> Result<Vec<Entry>, ConfigError> {
+    let labels = labels(others.iter().copied().flatten());
+    let known: Vec<String> = labels.iter().map(|(_, label)| label.clone()).collect();
+    let (mut entries, mut strangers) = (Vec::new(), Vec::new());
+    for (variable, words) in environment.0.iter().filter(|(variable, _)| is_ours(variable)) {
+        match by_variable(variable, &known) {
+            Some((setting, name)) => {
+                let origin = Origin::Variable(variable.clone());
+                entries.push(Entry::of(setting, name, &setting.shape.typed(words), origin, Path::new(""))?);
+            }
+            None => strangers.push(variable),
+        }
+    }
+    let all = || others.iter().copied().flatten().chain(&entries);
+    let is_secret = |variable: &str| {
+        all().any(|entry| {
+            entry.setting.shape == Shape::Variable && entry.value == Value::Text(variable.to_owned())
+        })
+    };
+    match strangers.into_iter().find(|variable| !is_secret(variable)) {
+        Some(variable) => Err(ConfigError::UnknownVariable {
+            variable: variable.clone(),
+            meant: meant_variable(variable, &labels),
+        }),
+        None => Ok(entries),
+    }
+}
+
+/// A service called `quittance` makes Kubernetes put variables of its own into every container, under our prefix.
+fn is_ours(variable: &str) -> bool {
+    let Some(rest) = variable.strip_prefix(PREFIX) else { return false };
+    let is_kubernetes = rest == "PORT"
+        || ["PORT_", "SERVICE_HOST", "SERVICE_PORT"].iter().any(|start| rest.starts_with(start));
+    variable != FILE_VARIABLE && !is_kubernetes
+}
+
+/// What providers and tenants are called, in the order in which they were first named.
+pub(crate) fn labels<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<(&'static str, String)> {
+    let mut labels = Vec::new();
+    for entry in entries {
+        let mut segments = entry.name.segments();
+        let (head, label) = (segments.next(), segments.next());
+        let list = LISTS.into_iter().find(|list| head == Some(list));
+        if let (Some(list), Some(label)) = (list, label)
+            && !labels.iter().any(|(of, known)| *of == list && known == label)
+        {
+            labels.push((list, label.to_owned()));
+        }
+    }
+    labels
+}

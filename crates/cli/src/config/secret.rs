@@ -1,0 +1,114 @@
+//! Secrets: named in the configuration, kept in the environment or in a file, and never shown.
+
+use super::effective::Effective;
+use super::error::ConfigError;
+use super::layers::Environment;
+use super::name::Name;
+use std::fmt;
+use std::path::PathBuf;
+
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    /// The secret itself, for the one who has to send it.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Keeper {
+    Variable(String),
+    File(PathBuf),
+}
+
+impl fmt::Display for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Variable(variable) => write!(f, "env {variable}"),
+            Self::File(path) => write!(f, "file {}", path.display()),
+        }
+    }
+}
+
+/// A secret that somebody named, whether or not it is there: only who needs it must have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Credential {
+    /// Such as `provider.main.key`.
+    pub(crate) name: String,
+    pub(crate) keeper: Keeper,
+    found: Result<Secret, String>,
+}
+
+impl Credential {
+    /// The secret that `NAME_env` or `NAME_file` points to, if one of them is set.
+    pub(crate) fn find(
+        effective: &Effective,
+        table: &Name,
+        key: &str,
+        environment: &Environment,
+    ) -> Result<Option<Self>, ConfigError> {
+        let (by_env, by_file) = (table.below(&format!("{key}_env")), table.below(&format!("{key}_file")));
+        let keeper = match (effective.text_at(&by_env), effective.text_at(&by_file)) {
+            (None, None) => return Ok(None),
+            (Some(variable), None) => Keeper::Variable(variable),
+            (None, Some(path)) => Keeper::File(path.into()),
+            (Some(_), Some(_)) => {
+                let at = effective.get(&by_file).expect("it was just found").origin.clone();
+                return Err(ConfigError::Unsound {
+                    name: by_file.to_string(),
+                    at,
+                    problem: format!("says where a secret is, and so does `{by_env}`"),
+                    remedy: "keep one of the two".into(),
+                });
+            }
+        };
+        let found = match &keeper {
+            Keeper::Variable(variable) => from_variable(variable, environment),
+            Keeper::File(path) => from_file(path),
+        };
+        Ok(Some(Self { name: table.below(key).to_string(), keeper, found }))
+    }
+
+    pub(crate) fn get(&self) -> Result<&Secret, ConfigError> {
+        self.found.as_ref().map_err(|why| ConfigError::NoSecret { name: self.name.clone(), why: why.clone() })
+    }
+
+    pub(crate) const fn is_set(&self) -> bool {
+        self.found.is_ok()
+    }
+
+    /// Whether it is there, and where it is kept; never what it is.
+    pub(crate) fn state(&self) -> String {
+        let Self { keeper, .. } = self;
+        if self.is_set() { format!("set (from {keeper})") } else { format!("missing ({keeper})") }
+    }
+}
+
+fn from_variable(variable: &str, environment: &Environment) -> Result<Secret, String> {
+    match environment.get(variable).map(str::trim) {
+        None => Err(format!("the environment variable `{variable}` is not set: export it before the start")),
+        Some("") => Err(format!("the environment variable `{variable}` is empty: put the secret into it")),
+        Some(secret) => Ok(Secret(secret.to_owned())),
+    }
+}
+
+fn from_file(path: &std::path::Path) -> Result<Secret, String> {
+    let shown = path.display();
+    match std::fs::read_to_string(path) {
+        Err(why) => Err(format!(
+            "the file {shown} cannot be read ({why}): put the secret there, readable for this user"
+        )),
+        Ok(text) if text.trim().is_empty() => {
+            Err(format!("the file {shown} is empty: put the secret into it"))
+        }
+        Ok(text) => Ok(Secret(text.trim().to_owned())),
+    }
+}

@@ -1,0 +1,186 @@
+//! `config show`: what holds, and why. The text is itself a config file that means the same, so that it can be kept,
+//! compared and edited; where each value came from stands behind it as a comment.
+
+use super::Config;
+use super::effective::Held;
+use super::name::{Name, quoted};
+use super::registry::settings;
+use super::secret::Credential;
+use anstyle::Style;
+use clap::Subcommand;
+use serde_json::{Map, Value as Json, json};
+use std::fmt::Write;
+
+const NOTE: Style = Style::new().dimmed();
+const HEADING: Style = Style::new().bold();
+/// Where the comments begin, if the value leaves room.
+const NOTE_COLUMN: usize = 44;
+
+#[derive(Clone, Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print every setting that holds, and where its value came from
+    ///
+    /// The output is a config file that means the same. Secrets are not in it: only whether they are there, and where.
+    #[command(after_help = AFTER_SHOW)]
+    Show {
+        /// Print one JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+const AFTER_SHOW: &str = "\
+Examples:
+  quittance config show                              what holds, and why
+  quittance config show > quittance.toml             a file to begin with
+  quittance config show --set retry.preset=aggressive
+  quittance config show --json | jq '.settings[\"timing.deadline\"]'
+
+Defaults are overruled by the file, the file by QUITTANCE_... in the
+environment, and that by --set.";
+
+pub(crate) fn run(command: &ConfigCommand, config: &Config) -> String {
+    let ConfigCommand::Show { json } = command;
+    if *json { format!("{:#}\n", object(config)) } else { text(config) }
+}
+
+/// Whatever secrets were named.
+fn credentials(config: &Config) -> impl Iterator<Item = &Credential> {
+    let providers = config.providers.iter().map(|provider| &provider.key);
+    let tenants = config.tenants.iter().map(|tenant| &tenant.key);
+    config.callback_secret.iter().chain(providers).chain(tenants)
+}
+
+fn object(config: &Config) -> Json {
+    let settings: Map<String, Json> = config
+        .effective
+        .all()
+        .map(|(name, _, held)| {
+            let (from, place) = (held.origin.word(), held.origin.to_string());
+            (name.to_string(), json!({ "value": held.value.json(), "from": from, "where": place }))
+        })
+        .collect();
+    let secrets: Map<String, Json> = credentials(config)
+        .map(|credential| {
+            let state = if credential.is_set() { "set" } else { "missing" };
+            (credential.name.clone(), json!({ "state": state, "from": credential.keeper.to_string() }))
+        })
+        .collect();
+    let file = config.effective.file.as_ref().map(|path| path.display().to_string());
+    json!({ "file": file, "settings": settings, "secrets": secrets })
+}
+
+fn text(config: &Config) -> String {
+    let mut page = Page { config, text: String::new(), table: Name::top() };
+    page.opening();
+    page.closed();
+    page.open();
+    for list in super::file::LISTS {
+        page.list(list);
+    }
+    page.text
+}
+
+struct Page<'a> {
+    config: &'a Config,
+    text: String,
+    /// The table that the last line stands in.
+    table: Name,
+}
+
+impl Page<'_> {
+    fn note(&mut self, note: &str) {
+        _ = writeln!(self.text, "{NOTE}# {note}{NOTE:#}");
+    }
+
+    fn opening(&mut self) {
+        let file = self.config.effective.file.as_ref();
+        let file = file.map_or_else(
+            || "no config file was found".into(),
+            |path| format!("read from {}", path.display()),
+        );
+        self.note(&format!("The configuration that holds; {file}."));
+    }
+
+    fn heading(&mut self, heading: &str) {
+        _ = writeln!(self.text, "\n{HEADING}{heading}{HEADING:#}");
+    }
+
+    fn enter(&mut self, table: &Name) {
+        if self.table != *table {
+            self.table = table.clone();
+            self.heading(&format!("[{table}]"));
+        }
+    }
+
+    fn line(&mut self, key: &str, held: &Held) {
+        let setting = format!("{} = {}", quoted(key), held.value);
+        _ = writeln!(self.text, "{setting:<NOTE_COLUMN$} {NOTE}# {}{NOTE:#}", held.origin);
+    }
+
+    /// Whether the secret `name` is there, below the line that says where.
+    fn secret(&mut self, name: &str) {
+        let found =
+            credentials(self.config).find(|credential| credential.name == name).map(Credential::state);
+        if let Some(state) = found {
+            let key = name.rsplit('.').next().unwrap_or(name);
+            self.note(&format!("{key}: {state}"));
+        }
+    }
+
+    /// The settings that everybody has, in the order of the registry.
+    fn closed(&mut self) {
+        for setting in settings().filter(|setting| !setting.is_open()) {
+            let above: Vec<&str> = setting.segments().collect();
+            self.enter(&Name::of(above[..above.len() - 1].iter().copied()));
+            match self.config.effective.get(&setting.name()) {
+                Some(held) => self.line(setting.leaf(), held),
+                None => self.note(&format!("{} is not set: {}", setting.leaf(), setting.help)),
+            }
+            if setting.path == "callback_secret_file" {
+                self.secret("callback_secret");
+            }
+        }
+    }
+
+    /// What the operator has added to the open tables that are no lists.
+    fn open(&mut self) {
+        let config = self.config;
+        let is_list =
+            |name: &Name| super::file::LISTS.iter().any(|list| name.segments().next() == Some(list));
+        for (name, setting, held) in config.effective.all() {
+            if setting.is_open() && !is_list(name) {
+                self.enter(&above(name));
+                self.line(name.last(), held);
+            }
+        }
+    }
+
+    fn list(&mut self, list: &str) {
+        let config = self.config;
+        for label in config.effective.of_list(list) {
+            self.heading(&format!("[[{list}]]"));
+            let table = Name::of([list, &label]);
+            for setting in settings().filter(|setting| setting.segments().next() == Some(list)) {
+                if let Some(held) = config.effective.get(&table.below(setting.leaf())) {
+                    self.line(setting.leaf(), held);
+                }
+                if setting.leaf() == "key_file" {
+                    self.secret(&table.below("key").to_string());
+                }
+            }
+            let faults = table.below("faults");
+            if config.effective.below(&faults).next().is_some() {
+                self.heading(&format!("[{list}.faults]"));
+            }
+            for (name, held) in config.effective.below(&faults) {
+                self.line(name.last(), held);
+            }
+        }
+    }
+}
+
+fn above(name: &Name) -> Name {
+    let segments: Vec<&str> = name.segments().collect();
+    Name::of(segments[..segments.len() - 1].iter().copied())
+}

@@ -1,0 +1,192 @@
+//! Nothing is hard-wired: every field of what the engine takes has a name here, and that name moves that field alone.
+
+use super::{Config, Place};
+use crate::config::registry::settings;
+use crate::config::setting::row;
+use crate::config::value::{Shape, Value};
+use quittance::ClassicSettings;
+use quittance_engine::{Settings, Sparing, Targets};
+use quittance_gateway::Limits;
+use quittance_lifecycle::{Backoff, FaultClass, KeySettings, Pace, Policy, Preset};
+use std::time::Duration;
+
+/// Takes a struct apart, in full: a field that is added there and has no name here does not compile. What follows the
+/// semicolon has no name of its own: it is taken apart in turn, or no operator's to set.
+macro_rules! named {
+    ($fields:ident, $type:ident { $($field:ident: $path:literal),* $(,)? $(; $($apart:ident),*)? } = $value:expr) => {
+        let $type { $($field,)* $($($apart: _),*)? } = $value;
+        $($fields.push(($path, format!("{:?}", $field)));)*
+    };
+}
+
+type Fields = Vec<(&'static str, String)>;
+
+fn fields(config: &Config) -> Fields {
+    let mut fields = Vec::new();
+    let mut engine = Settings::new(0, |_| None);
+    config.apply(&mut engine);
+    of_policy(&mut fields, engine.policy);
+    named!(fields, KeySettings { proxy_counts: "keys.proxy_counts", window: "keys.window" } = engine.keys);
+    named!(fields, Targets { allow: "targets.allow", images: "targets.images" } = &engine.targets);
+    named!(
+        fields,
+        Sparing {
+            submit_interval: "provider_rules.submit_interval",
+            trip_at: "provider_rules.trip_at",
+            probe: "provider_rules.probe",
+            retry_share: "provider_rules.retry_share",
+            retry_burst: "provider_rules.retry_burst",
+            retry_trickle: "provider_rules.retry_trickle",
+        } = engine.sparing
+    );
+    named!(fields, Settings {
+        submits_max: "engine.submits_max",
+        polls_max: "engine.polls_max",
+        steps_max: "engine.steps_max",
+        backlog_max: "engine.backlog_max",
+        claim_max: "engine.claim_max",
+        claim_span: "engine.claim_span",
+        sweep_span: "engine.sweep_span",
+        sweep_pause: "engine.sweep_pause",
+        poll_wait: "engine.poll_wait",
+        place_wait: "engine.place_wait",
+        others_first: "engine.others_first";
+        node, policy, keys, kinds, targets, sparing, callback, rules
+    } = &engine);
+    named!(
+        fields,
+        Limits {
+            connections_max: "listener.connections_max",
+            body_bytes_max: "listener.body_bytes_max",
+            head_bytes_max: "listener.head_bytes_max",
+            read_wait: "listener.read_wait",
+        } = config.listener
+    );
+    fields
+}
+
+fn of_policy(fields: &mut Fields, policy: Policy) {
+    named!(fields, Policy {
+        without_word: "retry.without_word",
+        submit_wait: "timing.submit_wait",
+        unsure_wait: "timing.unsure_wait",
+        doubt_least: "timing.doubt_least",
+        alarm_late: "timing.alarm_late",
+        callback_wait: "timing.callback_wait",
+        first_poll: "timing.first_poll",
+        poll_interval: "timing.poll_interval",
+        task_life: "timing.task_life",
+        patience: "timing.deadline",
+        share_window: "timing.share_window",
+        refusal_hold: "timing.refusal_hold",
+        keep: "store.keep";
+        callbacks, backoff, faults, pace
+    } = policy);
+    named!(fields, Backoff { base: "retry.base", cap: "retry.cap", jitter: "retry.jitter" } = policy.backoff);
+    named!(fields, Pace { p50: "timing.p50", p95: "timing.p95", p99: "timing.p99" } = policy.pace);
+    for class in FaultClass::ALL {
+        let path = settings()
+            .map(|row| row.path)
+            .find(|path| path.strip_prefix("retry.limits.") == Some(&class.name().replace(' ', "_")));
+        fields.push((path.expect("every class has a limit"), policy.faults.rule(class).limit.to_string()));
+    }
+}
+
+/// The value next to the default, as words.
+fn changed(path: &str) -> String {
+    match (row(path).default)(Preset::Default) {
+        Some(Value::Span(span)) => format!("{}ms", (span + Duration::from_millis(1)).as_millis()),
+        Some(Value::Count(count)) => (count + 1).to_string(),
+        Some(Value::Share(share)) => Value::Share(share + 1).to_string(),
+        Some(Value::Flag(flag)) => (!flag).to_string(),
+        Some(Value::List(_)) => "x.org".into(),
+        Some(Value::Text(text)) => match row(path).shape {
+            Shape::OneOf(words) => (*words.iter().find(|word| **word != text).unwrap()).into(),
+            shape => panic!("{path}: what else could {shape:?} be?"),
+        },
+        None => "7s".into(),
+    }
+}
+
+#[test]
+fn every_field_has_a_name_that_moves_it_and_nothing_else() {
+    let usual = fields(&Place::empty().load().unwrap());
+    let is_fixed = |path: &str| row(path).shape == Shape::Count { least: 0, most: 0 };
+    for (path, _) in usual.iter().filter(|(path, _)| !is_fixed(path)) {
+        let flag = format!("{path}={}", changed(path));
+        let config = Place::empty().set(&[&flag]).load().unwrap_or_else(|error| panic!("{error}"));
+        let moved = fields(&config).into_iter().zip(&usual).filter(|(now, then)| now != *then);
+        let moved: Vec<&str> = moved.map(|((path, _), _)| path).collect();
+        assert_eq!(moved, [*path], "{flag}");
+    }
+}
+
+#[test]
+fn every_setting_is_a_field_of_somebodys() {
+    let fields = fields(&Place::empty().load().unwrap());
+    let elsewhere = [
+        "listen",
+        "public_url",
+        "callback_secret_env",
+        "callback_secret_file",
+        "store.url",
+        "store.spill_max",
+        "retry.preset",
+        "reuse.default",
+    ];
+    for row in settings().filter(|row| !row.is_open()) {
+        let is_field = fields.iter().any(|(path, _)| *path == row.path);
+        assert!(is_field ^ elsewhere.contains(&row.path), "{}", row.path);
+    }
+}
+
+#[test]
+fn every_field_of_a_provider_reaches_its_adapter() {
+    let place = Place::with_file(
+        r#"
+[[provider]]
+name = "main"
+profile = "2captcha"
+url = "https://a.example"
+key_env = "K"
+connect_wait = "1s"
+reply_wait = "2s"
+poll_reply_wait = "3s"
+poll_batch_max = 5
+poll_quota_per_task = 6
+reply_bytes_max = 7000
+idle_wait = "8s"
+idle_connections_max = 9
+submit_interval = "10s"
+ca_file = "ca.pem"
+[provider.faults]
+ERROR_X = "busy"
+"#,
+    );
+    std::fs::write(place.path("ca.pem"), "pem").unwrap();
+    let place = place.env(&[("K", "s3cr3t")]);
+    let settings = place.load().unwrap().providers[0].classic().unwrap();
+    let mut fields = Vec::new();
+    named!(
+        fields,
+        ClassicSettings {
+            connect_timeout: "1s",
+            submit_timeout: "2s",
+            poll_timeout: "3s",
+            poll_batch_max: "Some(5)",
+            response_bytes_max: "7000",
+            idle_max: "8s",
+            idle_connections_max: "9",
+            extra_ca: "[112, 101, 109]",
+            codes: "{\"ERROR_X\": Busy}",
+            url: "\"https://a.example\"",
+            name: "\"main\"",
+            profile: "TwoCaptcha",
+            key: "ApiKey(..)",
+            pace: "PaceSettings { submit_interval: Some(10s), poll_quota: Some(PollQuota { per_task: 6, slack: 1200 }) }",
+        } = settings
+    );
+    for (expected, found) in fields {
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,265 @@
+//! What a setting may look like, as typed and as meant. The shape of each setting is part of its row in the registry;
+//! it reads, checks and describes values, so that an error always says what would have been right.
+
+use super::name::toml_text;
+use super::span;
+use quittance_classic::Profile;
+use quittance_classic::code::class_named;
+use quittance_engine::targets::HostPattern;
+use quittance_lifecycle::FaultClass;
+use quittance_lifecycle::terms::page_host;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+/// As it was typed in the file, or as what the words of the environment and of flags would be there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Raw {
+    Text(String),
+    /// In decimal digits.
+    Number(String),
+    Flag(bool),
+    List(Vec<String>),
+    /// Something that no setting takes.
+    Other(&'static str),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    Text(String),
+    Flag(bool),
+    Count(u64),
+    /// In thousandths.
+    Share(u32),
+    Span(Duration),
+    List(Vec<String>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Flag,
+    Count {
+        least: u64,
+        most: u64,
+    },
+    /// A part of the whole, from 0 to 1.
+    Share,
+    Span {
+        least: Duration,
+        most: Duration,
+    },
+    /// A span, or this word.
+    SpanOr {
+        word: &'static str,
+        least: Duration,
+    },
+    OneOf(&'static [&'static str]),
+    /// A dialect that the classic protocol has.
+    Profile,
+    /// A class of fault.
+    Class,
+    /// What providers and tenants are called.
+    Label,
+    Hosts,
+    Listen,
+    /// An http or https address to build others on.
+    WebAddress,
+    Store,
+    File,
+    /// The name of an environment variable that holds a secret.
+    Variable,
+}
+
+pub(crate) const SPAN_MOST: Duration = Duration::from_secs(366 * 24 * 3600);
+pub(crate) const LABEL_BYTES_MAX: usize = quittance_lifecycle::terms::TENANT_BYTES_MAX;
+
+impl Shape {
+    /// What would be right, to follow "must be".
+    pub(crate) fn describe(self) -> String {
+        match self {
+            Self::Flag => "true or false".into(),
+            Self::Count { most: 0, .. } => "0: what is permanent is never tried again".into(),
+            Self::Count { least, most } => format!("a whole number from {least} to {most}"),
+            Self::Share => "a part from 0 to 1, with at most three digits, such as 0.25".into(),
+            Self::Span { least, most } => {
+                let (least, most) = (span::render(least), span::render(most));
+                format!("a span from {least} to {most}: {}", span::FORM)
+            }
+            Self::SpanOr { word, .. } => format!("\"{word}\", or a span: {}", span::FORM),
+            Self::OneOf(words) => either(words.iter()),
+            Self::Profile => either(Profile::ALL.iter().map(|profile| profile.name())),
+            Self::Class => either(FaultClass::ALL.iter().map(|class| class_word(*class))),
+            Self::Label => {
+                format!("a name of at most {LABEL_BYTES_MAX} letters, digits, `-` and `_`")
+            }
+            Self::Hosts => {
+                "a list of hosts: \"shop.example.org\", \"*.example.org\" (that host and all below it), or \"*\""
+                    .into()
+            }
+            Self::Listen => "an address and a port, such as \"127.0.0.1:8780\" or \"[::]:8780\"".into(),
+            Self::WebAddress => {
+                "an address that begins with http:// or https:// and has no user, `?` or `#` in it".into()
+            }
+            Self::Store => "\"embedded:FOLDER\", or \"memory:\" to keep nothing after the end".into(),
+            Self::File => "the path of a file".into(),
+            Self::Variable => {
+                "the name of an environment variable that holds the secret, never the secret itself".into()
+            }
+        }
+    }
+
+    /// Whether a wrong value may be a secret that was put in the wrong place, and must not be repeated.
+    pub(crate) const fn is_delicate(self) -> bool {
+        matches!(self, Self::Variable | Self::WebAddress | Self::Store | Self::File)
+    }
+
+    /// The words of the environment and of flags as the file would have them.
+    pub(crate) fn typed(self, words: &str) -> Raw {
+        let is_number = |c: char| c.is_ascii_digit() || c == '.';
+        match (self, words) {
+            (Self::Flag, "true") => Raw::Flag(true),
+            (Self::Flag, "false") => Raw::Flag(false),
+            (Self::Count { .. } | Self::Share, _) if words.chars().all(is_number) => {
+                Raw::Number(words.into())
+            }
+            (Self::Hosts, _) => {
+                Raw::List(words.split(',').map(str::trim).filter(|w| !w.is_empty()).map(Into::into).collect())
+            }
+            _ => Raw::Text(words.into()),
+        }
+    }
+
+    /// Relative paths are meant from `folder`.
+    pub(crate) fn read(self, raw: &Raw, folder: &Path) -> Option<Value> {
+        match (self, raw) {
+            (Self::Flag, Raw::Flag(flag)) => Some(Value::Flag(*flag)),
+            (Self::Count { least, most }, Raw::Number(digits)) => {
+                digits.parse().ok().filter(|n| (least..=most).contains(n)).map(Value::Count)
+            }
+            (Self::Share, Raw::Number(digits)) => thousandths(digits).map(Value::Share),
+            (Self::Span { least, most }, Raw::Text(text)) => {
+                span::parse(text).filter(|span| (least..=most).contains(span)).map(Value::Span)
+            }
+            (Self::SpanOr { word, .. }, Raw::Text(text)) if text == word => Some(Value::Text(text.clone())),
+            (Self::SpanOr { least, .. }, Raw::Text(text)) => {
+                span::parse(text).filter(|span| (least..=SPAN_MOST).contains(span)).map(Value::Span)
+            }
+            (Self::Hosts, Raw::List(hosts)) => {
+                let is_right = hosts.iter().all(|host| HostPattern::parse(host).is_ok());
+                is_right.then(|| Value::List(hosts.clone()))
+            }
+            (_, Raw::Text(text)) => self.read_text(text, folder).map(Value::Text),
+            _ => None,
+        }
+    }
+
+    fn read_text(self, text: &str, folder: &Path) -> Option<String> {
+        let placed = |path: &str| match folder.to_str() {
+            Some("") => Some(path.to_owned()),
+            _ => folder.join(path.trim_start_matches("./")).to_str().map(str::to_owned),
+        };
+        let is_right = match self {
+            Self::OneOf(words) => words.contains(&text),
+            Self::Profile => Profile::named(text).is_some(),
+            Self::Class => class_named(text).is_some(),
+            Self::Label => is_label(text),
+            Self::Listen => text.parse::<SocketAddr>().is_ok(),
+            Self::WebAddress => is_web_address(text),
+            Self::Variable => is_variable(text),
+            Self::File if !text.is_empty() => return placed(text),
+            Self::Store => match text.strip_prefix("embedded:") {
+                Some("") => false,
+                Some(path) => return placed(path).map(|path| format!("embedded:{path}")),
+                // What is not known here gets a better answer later, when its scheme is looked at.
+                None => text == "memory:" || text.contains(':'),
+            },
+            _ => false,
+        };
+        is_right.then(|| text.to_owned())
+    }
+}
+
+/// What a class of fault is called here: its name as one word.
+pub(crate) fn class_word(class: FaultClass) -> String {
+    class.name().replace(' ', "_")
+}
+
+fn either(words: impl Iterator<Item = impl fmt::Display>) -> String {
+    words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ")
+}
+
+fn is_label(text: &str) -> bool {
+    let is_right = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (1..=LABEL_BYTES_MAX).contains(&text.len()) && text.chars().all(is_right)
+}
+
+fn is_web_address(text: &str) -> bool {
+    page_host(text).is_ok() && !text.contains(['?', '#', '@'])
+}
+
+/// A provider's key is 32 hexadecimal digits, and no variable is called like that.
+fn is_variable(text: &str) -> bool {
+    let is_right = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_key = text.len() >= 32 && text.chars().all(|c| c.is_ascii_hexdigit());
+    !text.is_empty()
+        && !text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(is_right)
+        && !is_key
+}
+
+fn thousandths(digits: &str) -> Option<u32> {
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !is_digits(whole) || !is_digits(part) || part.trim_end_matches('0').len() > 3 {
+        return None;
+    }
+    let part: u32 = format!("{part:0<3}")[..3].parse().ok()?;
+    whole.parse::<u32>().ok()?.checked_mul(1000)?.checked_add(part).filter(|share| *share <= 1000)
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(&toml_text(text)),
+            Self::Number(digits) => f.write_str(digits),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::List(_) => f.write_str("this list"),
+            Self::Other(what) => f.write_str(what),
+        }
+    }
+}
+
+/// As TOML.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(&toml_text(text)),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Share(share) => {
+                let digits = format!("{}.{:03}", share / 1000, share % 1000);
+                let short = digits.trim_end_matches('0');
+                write!(f, "{short}{}", if short.ends_with('.') { "0" } else { "" })
+            }
+            Self::Span(span) => write!(f, "\"{}\"", span::render(*span)),
+            Self::List(list) => {
+                let list: Vec<String> = list.iter().map(|text| toml_text(text)).collect();
+                write!(f, "[{}]", list.join(", "))
+            }
+        }
+    }
+}
+
+impl Value {
+    pub(crate) fn json(&self) -> serde_json::Value {
+        match self {
+            Self::Text(text) => text.as_str().into(),
+            Self::Flag(flag) => (*flag).into(),
+            Self::Count(count) => (*count).into(),
+            Self::Share(share) => (f64::from(*share) / 1000.0).into(),
+            Self::Span(span) => span::render(*span).into(),
+            Self::List(list) => list.as_slice().into(),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The engine of the demo: this same program as a process of its own, which takes orders as lines and can be killed like
+//! any other. Whoever asks it does not notice a kill, except that it takes longer: what was not answered is asked again.
+
+use crate::exit::{Exit, Trouble};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::sync::{mpsc, oneshot};
+
+/// The variable in which the engine finds the key of the provider's account.
+pub(crate) const KEY_VARIABLE: &str = "QUITTANCE_DEMO_KEY";
+/// How many lines may wait to be written to the engine.
+const LINES_WAITING_MAX: usize = 10_000;
+
+/// A request, and where its answer is to go.
+pub(crate) struct Ask {
+    pub(crate) id: u64,
+    pub(crate) line: String,
+    pub(crate) told: oneshot::Sender<Value>,
+}
+
+pub(crate) enum Bid {
+    Ask(Ask),
+    /// With SIGKILL, and a new one at once.
+    Kill,
+    /// Nobody asks any more: end when everything has settled.
+    Finish,
+}
+
+/// What the engine said as its last word.
+pub(crate) struct Finished {
+    pub(crate) done: Value,
+    pub(crate) kills: u32,
+}
+
+/// Keeps an engine running, and restarts it when it is killed, until it has finished.
+pub(crate) struct Keeper {
+    config: PathBuf,
+    key: String,
+    running: Running,
+    pending: BTreeMap<u64, Ask>,
+    kills: u32,
+}
+
+struct Running {
+    child: Child,
+    lines_in: Option<mpsc::Sender<String>>,
+    lines_out: mpsc::Receiver<String>,
+}
+
+impl Keeper {
+    pub(crate) fn start(config: &Path, key: &str) -> Result<Self, Trouble> {
+        let running = Running::start(config, key)?;
+        Ok(Self { config: config.into(), key: key.into(), running, pending: BTreeMap::new(), kills: 0 })
+    }
+
+    /// Serves until `Finish`, and then until the engine has ended.
+    pub(crate) async fn keep(mut self, mut commands: mpsc::Receiver<Bid>) -> Result<Finished, Trouble> {
+        let mut finishing = false;
+        let mut done = None;
+        loop {
+            tokio::select! {
+                command = commands.recv(), if !finishing => match command {
+                    Some(Bid::Ask(ask)) => self.ask(ask).await,
+                    Some(Bid::Kill) => self.kill().await?,
+                    Some(Bid::Finish) | None => {
+                        finishing = true;
+                        self.running.lines_in = None;
+                    }
+                },
+                line = self.running.lines_out.recv() => match line {
+                    Some(line) => {
+                        let event: Value = serde_json::from_str(&line).unwrap_or_default();
+                        if event["event"] == "done" { done = Some(event) } else { self.hear(event) }
+                    }
+                    None => break,
+                },
+            }
+        }
+        let status = self.running.child.wait().await;
+        match done {
+            Some(done) => Ok(Finished { done, kills: self.kills }),
+            None => {
+                let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
+                Err(Trouble::new(
+                    Exit::Bad,
+                    format!("the engine ended by itself ({how}): what it said stands above"),
+                ))
+            }
+        }
+    }
+
+    async fn ask(&mut self, ask: Ask) {
+        self.running.say(ask.line.clone()).await;
+        self.pending.insert(ask.id, ask);
+    }
+
+    /// An event that ends a request goes to whoever asked.
+    fn hear(&mut self, event: Value) {
+        if event["event"] == "accepted" {
+            return;
+        }
+        if let Some(ask) = event["id"].as_u64().and_then(|id| self.pending.remove(&id)) {
+            // Whoever asked may have gone; then nobody needs to be told.
+            _ = ask.told.send(event);
+        }
+    }
+
+    async fn kill(&mut self) -> Result<(), Trouble> {
+        let io = |error: std::io::Error| {
+            Trouble::new(Exit::Bad, format!("the engine could not be killed: {error}"))
+        };
+        self.running.child.start_kill().map_err(io)?;
+        self.running.child.wait().await.map_err(io)?;
+        self.kills += 1;
+        // What it said before it died was said.
+        while let Some(line) = self.running.lines_out.recv().await {
+            self.hear(serde_json::from_str(&line).unwrap_or_default());
+        }
+        self.running = Running::start(&self.config, &self.key)?;
+        for ask in self.pending.values() {
+            self.running.say(ask.line.clone()).await;
+        }
+        Ok(())
+    }
+}
+
+impl Running {
+    fn start(config: &Path, key: &str) -> Result<Self, Trouble> {
+        let trouble = |error: std::io::Error| {
+            Trouble::new(Exit::Bad, format!("the engine could not be started: {error}"))
+        };
+        let program = std::env::current_exe().map_err(trouble)?;
+        let mut command = Command::new(program);
+        command.args(["solve", "--lines", "--settle", "--config"]).arg(config);
+        // Nothing but the key of the demo: the settings of whoever runs it are not the demo's.
+        command.env_clear().env(KEY_VARIABLE, key);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().map_err(trouble)?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (Some(stdin), Some(stdout)) = (stdin, stdout) else {
+            return Err(Trouble::new(Exit::Bad, "the engine has no pipes"));
+        };
+        let (lines_in, to_write) = mpsc::channel(LINES_WAITING_MAX);
+        let (read, lines_out) = mpsc::channel(LINES_WAITING_MAX);
+        tokio::spawn(write(stdin, to_write));
+        tokio::spawn(self::read(stdout, read));
+        Ok(Self { child, lines_in: Some(lines_in), lines_out })
+    }
+
+    async fn say(&self, line: String) {
+        if let Some(lines) = &self.lines_in {
+            // An engine that is gone is asked again when it is back.
+            _ = lines.send(line).await;
+        }
+    }
+}
+
+async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
+    while let Some(mut line) = lines.recv().await {
+        line.push('\n');
+        if stdin.write_all(line.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(stdout: ChildStdout, lines: mpsc::Sender<String>) {
+    let mut stdout = BufReader::new(stdout).lines();
+    while let Ok(Some(line)) = stdout.next_line().await {
+        if lines.send(line).await.is_err() {
+            return;
+        }
+    }
+}

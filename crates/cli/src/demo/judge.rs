@@ -1,0 +1,196 @@
+//! The judge: holds what the engine wrote down, and what it told its callers, against what the provider really took. It
+//! trusts the ledger, and shares no rule with the engine.
+
+use super::Plan;
+use super::captcha::mark;
+use super::report::{Ends, Report};
+use super::storm::Evidence;
+use quittance::lifecycle::{Attempt, Order, Phase, Progress, Value as Param};
+use quittance_simulator::{Entry, Shown};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// One captcha, seen from both sides.
+#[derive(Default)]
+struct Case<'a> {
+    orders: Vec<&'a Order>,
+    taken: Vec<&'a Entry>,
+}
+
+pub(crate) fn judge(plan: Plan, evidence: &Evidence) -> Report {
+    let mut breaches = Vec::new();
+    let cases = cases(plan, evidence, &mut breaches);
+    let mut taken_in_doubt = 0;
+    for (mark, case) in &cases {
+        taken_in_doubt += paid_once(mark, case, &mut breaches);
+    }
+    books_equal_ledger(evidence, taken_in_doubt, &mut breaches);
+    let ends = ends(plan, evidence, &cases, &mut breaches);
+    let open = evidence.orders.iter().filter(|order| order.phase.is_open()).count() as u64;
+    if open > 0 {
+        breaches.push(format!("never lost: {open} orders never came to an end"));
+    }
+    if evidence.unreadable > 0 {
+        breaches.push(format!("never lost: {} records cannot be read", evidence.unreadable));
+    }
+    let price = |captcha: u32| price_of(plan, captcha, &cases);
+    let without = evidence.told.iter().map(|(captcha, _)| price(*captcha)).sum();
+    let totals = &evidence.ledger.totals;
+    Report {
+        plan,
+        took: evidence.took,
+        kills: evidence.kills,
+        books: evidence.books,
+        taken: totals.accepted,
+        taken_in_doubt,
+        dead_letters: evidence.orders.iter().filter(|order| matches!(order.phase, Phase::Dead { .. })).count()
+            as u64,
+        lost: ends.nothing + open,
+        ends,
+        spent_micros: totals.paid_micros.saturating_sub(totals.refunded_micros),
+        without_micros: without,
+        faults: totals.faults.clone(),
+        forged: evidence.done["forged_callbacks"].as_u64().unwrap_or(0),
+        breaches,
+    }
+}
+
+fn text<'a>(order: &'a Order, name: &str) -> Option<&'a str> {
+    match order.terms.params.get(name) {
+        Some(Param::Text(text)) => Some(text),
+        _ => None,
+    }
+}
+
+/// The mark in a page address, or in the instructions of a picture.
+fn mark_in(page: Option<&str>, instructions: Option<&str>) -> String {
+    let host = page.and_then(|page| page.strip_prefix("https://")?.strip_suffix(".example.com/login"));
+    host.or(instructions).unwrap_or_default().to_owned()
+}
+
+fn cases<'a>(plan: Plan, evidence: &'a Evidence, breaches: &mut Vec<String>) -> BTreeMap<String, Case<'a>> {
+    let mut cases: BTreeMap<String, Case<'_>> =
+        (0..plan.captchas).map(|captcha| (mark(plan.seed, captcha), Case::default())).collect();
+    for order in &evidence.orders {
+        let mark = mark_in(text(order, "pageurl"), text(order, "textinstructions"));
+        match cases.get_mut(&mark) {
+            Some(case) => case.orders.push(order),
+            None => breaches.push(format!("an order that nobody placed: {}", order.key)),
+        }
+    }
+    for entry in &evidence.ledger.tasks {
+        let shown = |name: &str| match entry.params.get(name) {
+            Some(Shown::Text(text)) => Some(text.as_str()),
+            _ => None,
+        };
+        let mark = mark_in(shown("pageurl"), shown("textinstructions"));
+        match cases.get_mut(&mark) {
+            Some(case) => case.taken.push(entry),
+            None => breaches.push(format!("paid once: task {} was bought for nobody", entry.id)),
+        }
+    }
+    cases
+}
+
+/// Whether every payment for one captcha is accounted for. Says how many were made in doubt, beyond what the engine knows.
+fn paid_once(mark: &str, case: &Case<'_>, breaches: &mut Vec<String>) -> u64 {
+    let attempts = || case.orders.iter().flat_map(|order| &order.attempts);
+    let in_doubt = |attempt: &&Attempt| {
+        !attempt.accepted && matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. })
+    };
+    let taken = case.taken.len();
+    let known = attempts().filter(|attempt| attempt.accepted).count();
+    let doubts = attempts().filter(in_doubt).count();
+    if case.orders.len() > 1 {
+        breaches.push(format!("paid once: {mark} is one captcha and became {} orders", case.orders.len()));
+    }
+    if taken < known || taken > known + doubts {
+        breaches.push(format!(
+            "in plain sight: for {mark} the provider took {taken} tasks; the record knows of {known} and doubts {doubts}"
+        ));
+    }
+    // The first is what was asked for. Each further one needs a reason that is on record.
+    let failed =
+        attempts().filter(|attempt| attempt.accepted && attempt.progress == Progress::Faulted).count();
+    let doubles: usize = case.orders.iter().map(|order| order.possible_doubles as usize).sum();
+    let lives: usize = case.orders.iter().map(|order| order.life as usize - 1).sum();
+    if taken > 1 + failed + doubles + lives {
+        breaches.push(format!(
+            "paid once: {mark} was bought {taken} times, with {failed} unsolved and {doubles} listed as possible doubles"
+        ));
+    }
+    taken.saturating_sub(known) as u64
+}
+
+fn books_equal_ledger(evidence: &Evidence, taken_in_doubt: u64, breaches: &mut Vec<String>) {
+    let books = &evidence.books;
+    let taken = evidence.ledger.totals.accepted;
+    if books.paid + taken_in_doubt != taken {
+        breaches.push(format!(
+            "in plain sight: the books say {} paid and {taken_in_doubt} taken in doubt, the ledger {taken}",
+            books.paid
+        ));
+    }
+    let on_record = |count: fn(&Order) -> u64| evidence.orders.iter().map(|order| count(order)).sum::<u64>();
+    let pairs = [
+        ("attempts", books.attempts, on_record(|order| order.last_attempt.into())),
+        ("possible doubles", books.possible_doubles, on_record(|order| order.possible_doubles.into())),
+        (
+            "dead",
+            books.dead - books.revived.min(books.dead),
+            on_record(|order| matches!(order.phase, Phase::Dead { .. }).into()),
+        ),
+    ];
+    for (what, booked, found) in pairs {
+        if booked != found {
+            breaches.push(format!("in plain sight: the books say {booked} {what}, the records {found}"));
+        }
+    }
+}
+
+/// How the requests ended. Every answer must be one that the provider gave for this very captcha.
+fn ends(
+    plan: Plan,
+    evidence: &Evidence,
+    cases: &BTreeMap<String, Case<'_>>,
+    breaches: &mut Vec<String>,
+) -> Ends {
+    let mut ends = Ends::default();
+    for (captcha, event) in &evidence.told {
+        let mark = mark(plan.seed, *captcha);
+        let Some(event) = event else {
+            ends.nothing += 1;
+            continue;
+        };
+        if event["event"] == "answered" {
+            ends.answered += 1;
+            let sold = cases
+                .get(&mark)
+                .is_some_and(|case| case.taken.iter().any(|task| is_of(task, &event["answer"])));
+            if !sold {
+                breaches.push(format!("never stale: {mark} was answered with something that nobody sold"));
+            }
+        } else {
+            let code = event["error"]["code"].as_str().unwrap_or("unknown").to_owned();
+            *ends.otherwise.entry(code).or_insert(0) += 1;
+        }
+    }
+    ends.nothing += u64::from(plan.requests) - evidence.told.len() as u64;
+    if ends.nothing > 0 {
+        breaches.push(format!("never lost: {} requests were told nothing at all", ends.nothing));
+    }
+    ends
+}
+
+fn is_of(task: &Entry, answer: &Value) -> bool {
+    task.answer.as_ref() == Some(answer)
+}
+
+/// What one answer costs, from what was paid for this captcha or for one like it.
+fn price_of(plan: Plan, captcha: u32, cases: &BTreeMap<String, Case<'_>>) -> u64 {
+    let paid =
+        |captcha: u32| cases.get(&mark(plan.seed, captcha))?.taken.first().map(|task| task.price_micros);
+    paid(captcha)
+        .or_else(|| (0..plan.captchas).filter(|other| other % 4 == captcha % 4).find_map(paid))
+        .unwrap_or(0)
+}

@@ -1,0 +1,258 @@
+//! What a person, or a script, is told after a demo. 80 columns, what happened first, what to do next last. Styles are
+//! always written; whoever prints strips them where they would only be noise.
+
+use super::Plan;
+use anstyle::{AnsiColor, Style};
+use quittance::lifecycle::Tally;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Duration;
+
+const HEADING: Style = Style::new().bold();
+const NOTE: Style = Style::new().dimmed();
+const GOOD: Style = AnsiColor::Green.on_default().bold();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+
+/// How many breaches are spelled out; `--json` has them all.
+const BREACHES_SHOWN_MAX: usize = 20;
+
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    pub(crate) answered: u64,
+    /// By code: dead letters, refusals and the like.
+    pub(crate) otherwise: BTreeMap<String, u64>,
+    pub(crate) nothing: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) plan: Plan,
+    pub(crate) took: Duration,
+    pub(crate) kills: u32,
+    pub(crate) books: Tally,
+    /// By the ledger: how many tasks the provider took.
+    pub(crate) taken: u64,
+    /// Of those, how many the engine only suspects.
+    pub(crate) taken_in_doubt: u64,
+    pub(crate) dead_letters: u64,
+    pub(crate) lost: u64,
+    pub(crate) ends: Ends,
+    pub(crate) spent_micros: u64,
+    pub(crate) without_micros: u64,
+    pub(crate) faults: BTreeMap<String, u64>,
+    pub(crate) forged: u64,
+    pub(crate) breaches: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn json(&self) -> String {
+        let books: Map<String, Value> =
+            self.books.lines().map(|(name, count)| (name.into(), json!(count))).collect();
+        let object = json!({
+            "seed": self.plan.seed,
+            "requests": self.plan.requests,
+            "captchas": self.plan.captchas,
+            "workers": self.plan.workers,
+            "kills": self.kills,
+            "seconds": self.took.as_secs_f64(),
+            "answered": self.ends.answered,
+            "not_answered": self.ends.otherwise,
+            "books": books,
+            "saved": self.saved(),
+            "recovered": self.recovered(),
+            "dead": self.dead_letters,
+            "lost": self.lost,
+            "ledger": { "taken": self.taken, "taken_in_doubt": self.taken_in_doubt },
+            "spent_micros": self.spent_micros,
+            "without_micros": self.without_micros,
+            "faults": self.faults,
+            "forged_callbacks": self.forged,
+            "breaches": self.breaches,
+            "held": self.breaches.is_empty(),
+        });
+        format!("{object}\n")
+    }
+
+    const fn saved(&self) -> u64 {
+        self.books.joined + self.books.cached + self.books.from_stock
+    }
+
+    const fn recovered(&self) -> u64 {
+        self.books.recovered_from_doubt + self.books.recovered_by_poll
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let mut page = Page::default();
+        let Plan { seed, requests, captchas, workers, .. } = self.plan;
+        page.heading(&format!("One storm, seed {seed}"));
+        page.line(&format!(
+            "{workers} workers made {} requests for {} captchas, in {:.1} s; the engine was killed",
+            grouped(requests.into()),
+            grouped(captchas.into()),
+            self.took.as_secs_f64()
+        ));
+        page.line(&format!("{} times (kill -9) and went on from its store each time.", self.kills));
+        self.books(&mut page);
+        self.ledger(&mut page);
+        self.weather(&mut page);
+        self.verdict(&mut page);
+        page.text
+    }
+
+    fn books(&self, page: &mut Page) {
+        let books = &self.books;
+        page.section("The books: what Quittance wrote down");
+        page.row("asked", books.asked, "orders placed, again after a kill too");
+        page.row("paid", books.paid, "attempts known to be taken by the provider");
+        page.row("saved", self.saved(), "joined an order in flight, or got its answer");
+        page.row("retried", books.retried, "attempts after the first, within limits");
+        page.row(
+            "recovered from doubt",
+            books.recovered_from_doubt,
+            "replies that were lost: a callback told",
+        );
+        page.row(
+            "recovered by fallback poll",
+            books.recovered_by_poll,
+            "callbacks that were lost: a poll told",
+        );
+        page.row(
+            "possible double payments",
+            books.possible_doubles,
+            "doubts waited out, then submitted again",
+        );
+        page.row("wasted", books.wasted, "answers that nobody could use any more");
+        page.row("dead", self.dead_letters, "wait for a person: `quittance dead`");
+        let style = if self.lost == 0 { GOOD } else { BAD };
+        page.styled_row("lost", &grouped(self.lost), "counted by the judge, not by the engine", style);
+    }
+
+    fn ledger(&self, page: &mut Page) {
+        page.section("The provider's own ledger beside them");
+        page.row("taken by the provider", self.taken, "tasks, each of them paid for");
+        page.row("paid, in the books", self.books.paid, "");
+        page.row("taken in doubt", self.taken_in_doubt, "no word ever came; listed as doubts");
+        page.section("The money");
+        page.styled_row("spent", &money(self.spent_micros), "by the ledger", Style::new());
+        page.styled_row(
+            "without Quittance",
+            &money(self.without_micros),
+            "each request pays, none goes wrong",
+            Style::new(),
+        );
+    }
+
+    fn weather(&self, page: &mut Page) {
+        page.section("What went wrong meanwhile");
+        let mut line = String::new();
+        for (name, count) in &self.faults {
+            _ = write!(line, "{}{name} {count}", if line.is_empty() { "" } else { ", " });
+        }
+        _ = write!(line, "; {} forged callbacks turned away.", self.forged);
+        for piece in wrapped(&line, 76) {
+            page.line(&piece);
+        }
+        let Ends { answered, otherwise, nothing } = &self.ends;
+        let mut ends = format!("Requests: {} answered", grouped(*answered));
+        for (code, count) in otherwise {
+            _ = write!(ends, ", {count} {code}");
+        }
+        if *nothing > 0 {
+            _ = write!(ends, ", {nothing} told nothing");
+        }
+        page.line(&format!("{ends}."));
+    }
+
+    fn verdict(&self, page: &mut Page) {
+        page.text.push('\n');
+        if self.breaches.is_empty() {
+            page.styled("Every promise held, and the books equal the ledger.", GOOD);
+        } else {
+            page.styled(&format!("{} promises were broken:", self.breaches.len()), BAD);
+            for breach in self.breaches.iter().take(BREACHES_SHOWN_MAX) {
+                page.line(breach);
+            }
+            page.line(&format!("This is a bug. Please report it with the seed, {}.", self.plan.seed));
+        }
+    }
+}
+
+/// Micros as the provider's currency unit, with three decimals.
+fn money(micros: u64) -> String {
+    format!("${}.{:03}", micros / 1_000_000, micros % 1_000_000 / 1000)
+}
+
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[derive(Default)]
+struct Page {
+    text: String,
+}
+
+impl Page {
+    fn heading(&mut self, words: &str) {
+        self.styled(words, HEADING);
+    }
+
+    fn section(&mut self, words: &str) {
+        self.text.push('\n');
+        self.styled(words, HEADING);
+    }
+
+    fn styled(&mut self, words: &str, style: Style) {
+        _ = writeln!(self.text, "{style}{words}{style:#}");
+    }
+
+    fn line(&mut self, words: &str) {
+        _ = writeln!(self.text, "  {words}");
+    }
+
+    fn row(&mut self, name: &str, count: u64, note: &str) {
+        self.styled_row(name, &grouped(count), note, Style::new());
+    }
+
+    fn styled_row(&mut self, name: &str, count: &str, note: &str, style: Style) {
+        let gap = if note.is_empty() { "" } else { "  " };
+        _ = writeln!(self.text, "  {name:<26} {style}{count:>8}{style:#}{gap}{NOTE}{note}{NOTE:#}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_money_read_easily() {
+        assert_eq!(
+            (grouped(0), grouped(999), grouped(1_234_567)),
+            ("0".into(), "999".into(), "1,234,567".into())
+        );
+        assert_eq!((money(2_990), money(12_345_678)), ("$0.002".into(), "$12.345".into()));
+        assert!(wrapped(&"word ".repeat(50), 76).iter().all(|line| line.len() <= 76));
+    }
+}

@@ -1,0 +1,266 @@
+//! The storm: workers ask for what they need while the provider misbehaves and the engine is killed; then calm, until
+//! everything has settled, and the evidence is gathered.
+
+use super::engine::{Ask, Bid, Finished, KEY_VARIABLE, Keeper};
+use super::{Plan, captcha};
+use crate::exit::{Exit, Trouble};
+use crate::output;
+use quittance::lifecycle::{Order, Tally};
+use quittance::{Day, Quittance, Which};
+use quittance_simulator::{Account, Faults, Key, Ledger, Pace, Profile, Settings, Simulator, Span};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+/// A key like any other; it opens nothing outside of this demo.
+const KEY: &str = "d3m0d3m0d3m0d3m0d3m0d3m0d3m0d3m0";
+/// How often a worker asks again when it is told that this is what to do.
+const TRIES_MAX: u32 = 5;
+/// How long the calm may take: longer than any order may.
+const CALM_MAX: Duration = Duration::from_secs(120);
+/// How often a person is told how far it is, where a line cannot move.
+const TOLD_EVERY: Duration = Duration::from_secs(2);
+
+/// What the judge gets to see.
+pub(crate) struct Evidence {
+    /// What became of each request: which captcha it was for, and the last event.
+    pub(crate) told: Vec<(u32, Option<Value>)>,
+    pub(crate) ledger: Ledger,
+    pub(crate) orders: Vec<Arc<Order>>,
+    pub(crate) unreadable: usize,
+    pub(crate) books: Tally,
+    /// The last word of the engine.
+    pub(crate) done: Value,
+    pub(crate) kills: u32,
+    pub(crate) took: Duration,
+}
+
+pub(crate) async fn run(plan: Plan) -> Result<Evidence, Trouble> {
+    let began = Instant::now();
+    let room = tempfile::Builder::new()
+        .prefix("quittance-demo-")
+        .tempdir()
+        .map_err(|error| Trouble::new(Exit::Store, format!("no temporary folder could be made: {error}")))?;
+    let simulator = Simulator::start(provider(plan)).await.map_err(|error| {
+        Trouble::new(Exit::Bad, format!("the simulator could not listen on loopback: {error}"))
+    })?;
+    let config = room.path().join("quittance.toml");
+    let callbacks = free_port()
+        .map_err(|error| Trouble::new(Exit::Bad, format!("there is no free port on loopback: {error}")))?;
+    std::fs::write(&config, engine_config(room.path(), callbacks, simulator.address())).map_err(|error| {
+        Trouble::new(Exit::Store, format!("the temporary folder cannot be written: {error}"))
+    })?;
+    let keeper = Keeper::start(&config, KEY)?;
+    let (bids, received) = mpsc::channel(1024);
+    let keeping = tokio::spawn(keeper.keep(received));
+    let told = work(plan, &bids, &simulator).await;
+    simulator.set_faults(Faults::default());
+    _ = bids.send(Bid::Finish).await;
+    let finished = tokio::time::timeout(CALM_MAX, keeping).await;
+    let Finished { done, kills } = match finished {
+        Ok(Ok(finished)) => finished?,
+        Ok(Err(error)) => return Err(Trouble::new(Exit::Bad, format!("the demo itself failed: {error}"))),
+        Err(_) => return Err(Trouble::new(Exit::Bad, "the engine did not come to an end: orders hang")),
+    };
+    let ledger = simulator.ledger();
+    simulator.stop().await;
+    let (orders, unreadable, books) = read_store(&room.path().join("store")).await?;
+    Ok(Evidence { told, ledger, orders, unreadable, books, done, kills, took: began.elapsed() })
+}
+
+/// Short of slots, and everything goes wrong now and then; but solves take a blink, so that nobody has to wait.
+fn provider(plan: Plan) -> Settings {
+    let mut faults = Faults::storm();
+    faults.hang_ms = 1_500;
+    faults.slow_ms = Span { from: 50, to: 600 };
+    let account = Account {
+        name: "demo".into(),
+        key: Key::new(KEY),
+        balance_micros: u64::MAX / 2,
+        threads: 50,
+        plan_ended: false,
+    };
+    Settings {
+        listen: (Ipv4Addr::LOCALHOST, 0).into(),
+        profile: Profile::TwoCaptcha,
+        accounts: vec![account],
+        seed: plan.seed,
+        solve_ms: Span { from: 50, to: 500 },
+        solve_ms_by_method: BTreeMap::new(),
+        queue_max: 25,
+        pace: Pace::off(),
+        faults,
+        ..Settings::default()
+    }
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// Every span is a fraction of what it is in life, as the solves are; nothing else is special.
+fn engine_config(room: &Path, callbacks: u16, provider: SocketAddr) -> String {
+    let store = Value::from(format!("embedded:{}", room.join("store").display()));
+    format!(
+        r#"listen = "127.0.0.1:{callbacks}"
+public_url = "http://127.0.0.1:{callbacks}"
+
+[store]
+url = {store}
+
+[[provider]]
+name = "simulator"
+protocol = "classic"
+profile = "2captcha"
+url = "http://{provider}"
+key_env = "{KEY_VARIABLE}"
+connect_wait = "500ms"
+reply_wait = "1s"
+submit_interval = "1ms"
+trip_at = 50
+probe = "100ms"
+retry_share = 1.0
+retry_burst = 10000
+retry_trickle = "10ms"
+
+[timing]
+submit_wait = "2s"
+callback_wait = "1500ms"
+unsure_wait = "3s"
+doubt_least = "300ms"
+first_poll = "200ms"
+poll_interval = "200ms"
+deadline = "60s"
+task_life = "60s"
+
+[retry]
+base = "50ms"
+cap = "500ms"
+jitter = "50ms"
+
+[retry.limits]
+busy = 60
+unreachable = 20
+unknown = 6
+unsolvable = 6
+unknown_code = 10
+
+[engine]
+poll_wait = "1s"
+claim_span = "1500ms"
+sweep_span = "250ms"
+others_first = "300ms"
+
+[kinds.recaptcha_v2]
+p50 = "300ms"
+p95 = "600ms"
+p99 = "1s"
+
+[kinds.turnstile]
+p50 = "300ms"
+p95 = "600ms"
+p99 = "1s"
+
+[kinds.image]
+p50 = "300ms"
+p95 = "600ms"
+p99 = "1s"
+"#
+    )
+}
+
+/// The workers, each asking for one thing after the other, and the one who kills the engine as the work goes on.
+async fn work(plan: Plan, bids: &mpsc::Sender<Bid>, simulator: &Simulator) -> Vec<(u32, Option<Value>)> {
+    let asked = Arc::new(captcha::requests(plan));
+    let next = Arc::new(AtomicU32::new(0));
+    let (ended, mut endings) = mpsc::channel(1024);
+    for _ in 0..plan.workers {
+        let (asked, next, bids, ended) = (Arc::clone(&asked), Arc::clone(&next), bids.clone(), ended.clone());
+        tokio::spawn(async move {
+            loop {
+                let request = next.fetch_add(1, Ordering::Relaxed);
+                let Some(captcha) = asked.get(request as usize).copied() else { return };
+                let told = ask(plan, &bids, captcha, request).await;
+                if ended.send((captcha, told)).await.is_err() {
+                    return;
+                }
+            }
+        });
+    }
+    drop(ended);
+    let mut progress = output::Progress::start(&format!("Storm, seed {}", plan.seed));
+    let mut told = Vec::with_capacity(plan.requests as usize);
+    let (mut kills, mut told_at) = (0, Instant::now());
+    while let Some(ending) = endings.recv().await {
+        told.push(ending);
+        // Spread over the storm: after a third, two thirds, and so on.
+        let share = told.len() * (plan.kills as usize + 1) / plan.requests as usize;
+        if share > kills && kills < plan.kills as usize {
+            kills += 1;
+            _ = bids.send(Bid::Kill).await;
+        }
+        if told_at.elapsed() >= TOLD_EVERY || output::moves() {
+            told_at = Instant::now();
+            let paid = simulator.totals().accepted;
+            progress.tell(&format!(
+                "{} of {} requests ended, {paid} paid for, engine killed {kills} times",
+                told.len(),
+                plan.requests
+            ));
+        }
+    }
+    told
+}
+
+async fn ask(plan: Plan, bids: &mpsc::Sender<Bid>, captcha: u32, request: u32) -> Option<Value> {
+    let mut last = None;
+    for _ in 0..TRIES_MAX {
+        let (told, answer) = oneshot::channel();
+        let line = captcha::order(plan, captcha, request).to_string();
+        bids.send(Bid::Ask(Ask { id: request.into(), line, told })).await.ok()?;
+        let event = answer.await.ok()?;
+        // What every client does when it is told so: an answer that has expired, or a time that is up, is asked for again.
+        let again = matches!(event["error"]["code"].as_str(), Some("expired" | "not_yet" | "store"));
+        last = Some(event);
+        if !again {
+            break;
+        }
+    }
+    last
+}
+
+/// What the engine left on disk, read as the next process would.
+async fn read_store(store: &Path) -> Result<(Vec<Arc<Order>>, usize, Tally), Trouble> {
+    let trouble = |error: &dyn std::error::Error| Trouble::of(Exit::Store, error);
+    let node = Quittance::builder().embedded(store).open().map_err(|error| trouble(&error))?;
+    let (mut orders, mut unreadable, mut after) = (Vec::new(), 0, None);
+    loop {
+        let page = node.list(Which::All, after.as_ref(), 1000).await.map_err(|error| trouble(&error))?;
+        if page.is_empty() {
+            break;
+        }
+        for found in page {
+            match found {
+                Ok(found) => {
+                    after = Some(found.order.key);
+                    orders.push(found.order);
+                }
+                Err(found) => {
+                    after = Some(found.key);
+                    unreadable += 1;
+                }
+            }
+        }
+    }
+    let mut books = Tally::default();
+    let lines = node.books(Day(0), Day(u64::MAX)).await.map_err(|error| trouble(&error))?;
+    lines.into_iter().for_each(|(_, tally)| books += tally);
+    Ok((orders, unreadable, books))
+}

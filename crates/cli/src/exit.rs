@@ -1,0 +1,59 @@
+//! How a command ends: a number for scripts, a sentence for people, and a hint where one helps. The numbers are
+//! promised in the documentation and never change their meaning.
+
+use std::fmt;
+use std::process::ExitCode;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    Done = 0,
+    /// It ran, and the result is not what one hopes for: a promise broken, no answer, a check that failed.
+    Bad = 1,
+    /// The command line, or the order, makes no sense.
+    Usage = 2,
+    /// The result could not be written.
+    NotWritten = 3,
+    Config = 4,
+    Store = 5,
+    Provider = 6,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command could not do what it was asked to.
+#[derive(Debug)]
+pub(crate) struct Trouble {
+    pub(crate) exit: Exit,
+    pub(crate) what: String,
+}
+
+impl Trouble {
+    pub(crate) fn new(exit: Exit, what: impl Into<String>) -> Self {
+        Self { exit, what: what.into() }
+    }
+
+    /// With everything that lies beneath it, in one line.
+    pub(crate) fn of(exit: Exit, error: &dyn std::error::Error) -> Self {
+        let mut what = error.to_string();
+        let mut beneath = error.source();
+        while let Some(cause) = beneath {
+            let more = cause.to_string();
+            if !what.contains(&more) {
+                what = format!("{what} ({more})");
+            }
+            beneath = cause.source();
+        }
+        Self { exit, what }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}

@@ -1,0 +1,48 @@
+//! What became of an order, in words that scripts can rely on: each reason has a code, and each code an exit.
+
+use crate::exit::Exit;
+use quittance::lifecycle::{FailCause, Refusal};
+use quittance::{NoAnswer, PlaceError, SolveError, Solved};
+use serde_json::{Map, Value, json};
+
+/// The stable name of a reason, and what the shell is told.
+pub(crate) const fn code(error: &SolveError) -> (&'static str, Exit) {
+    match error {
+        SolveError::Place(PlaceError::UnknownKind { .. }) => ("unknown_kind", Exit::Usage),
+        SolveError::Place(PlaceError::BadRequest(_)) => ("bad_request", Exit::Usage),
+        SolveError::Place(PlaceError::NotAllowed(_)) => ("not_allowed", Exit::Usage),
+        SolveError::Place(PlaceError::Refused(Refusal::OtherParameters)) => ("other_parameters", Exit::Usage),
+        SolveError::Place(PlaceError::Refused(Refusal::HeldBack { .. })) => ("held_back", Exit::Bad),
+        SolveError::Place(PlaceError::Refused(Refusal::Expired)) => ("key_expired", Exit::Bad),
+        SolveError::Place(PlaceError::Refused(Refusal::NeedsAPerson)) => ("needs_a_person", Exit::Bad),
+        SolveError::Place(PlaceError::Store(_)) => ("store", Exit::Store),
+        SolveError::NoAnswer(NoAnswer::Failed(FailCause::Refused(_))) => ("refused", Exit::Bad),
+        SolveError::NoAnswer(NoAnswer::Failed(FailCause::Cancelled)) => ("cancelled", Exit::Bad),
+        SolveError::NoAnswer(NoAnswer::Dead(..)) => ("dead", Exit::Bad),
+        SolveError::NoAnswer(NoAnswer::Expired) => ("expired", Exit::Bad),
+        SolveError::NoAnswer(NoAnswer::TakenByAnother) => ("taken", Exit::Bad),
+        SolveError::NoAnswer(NoAnswer::NotYet) => ("not_yet", Exit::Bad),
+        SolveError::NoAnswer(NoAnswer::Forgotten) => ("forgotten", Exit::Bad),
+    }
+}
+
+pub(crate) fn error_json(error: &SolveError) -> Value {
+    json!({ "code": code(error).0, "message": error.to_string() })
+}
+
+pub(crate) fn solved_json(solved: &Solved) -> Map<String, Value> {
+    let answer = &solved.answer;
+    let mut fields = Map::new();
+    fields.insert("order".into(), json!(solved.order.to_string()));
+    fields.insert("origin".into(), json!(solved.origin.name()));
+    // A JSON answer is passed on as JSON; should it not parse after all, as the text that it is.
+    let document = answer.goods.is_json.then(|| serde_json::from_str(&answer.goods.text).ok()).flatten();
+    fields.insert("answer".into(), document.unwrap_or_else(|| json!(answer.goods.text)));
+    if !answer.goods.extras.is_empty() {
+        fields.insert("extras".into(), json!(answer.goods.extras));
+    }
+    fields.insert("expires_ms".into(), json!(answer.expires.map(|at| at.as_millis())));
+    fields.insert("cost_micros".into(), json!(answer.cost.0));
+    fields.insert("attempt".into(), json!(answer.attempt));
+    fields
+}

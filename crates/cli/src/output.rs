@@ -1,0 +1,92 @@
+//! What goes to which stream: results to standard output, everything else to standard error, colours only where a
+//! person sees them, and a reader who closes the pipe is no error.
+
+use crate::exit::{Exit, Trouble};
+use std::io::{self, IsTerminal, Write};
+
+/// Writes to standard output. A reader who has seen enough and closed the pipe is no error.
+pub(crate) fn print(rendered: &str) -> Result<(), Trouble> {
+    let mut out = anstream::AutoStream::auto(io::stdout()).lock();
+    match out.write_all(rendered.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) => match error.kind() {
+            io::ErrorKind::BrokenPipe => Ok(()),
+            _ => Err(not_written(&error)),
+        },
+        Ok(()) => Ok(()),
+    }
+}
+
+pub(crate) fn not_written(error: &io::Error) -> Trouble {
+    Trouble::new(Exit::NotWritten, format!("the result could not be written: {error}"))
+}
+
+/// Says something on standard error. If nobody listens there, nothing depends on it.
+pub(crate) fn tell(message: &str) {
+    _ = anstream::AutoStream::auto(io::stderr()).lock().write_all(message.as_bytes());
+}
+
+/// Whether a line on standard error can move.
+pub(crate) fn moves() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// A line on standard error that moves on a terminal, and is silent elsewhere.
+pub(crate) struct Progress {
+    what: String,
+    moves: bool,
+    width: usize,
+}
+
+impl Progress {
+    pub(crate) fn start(what: &str) -> Self {
+        Self { what: what.into(), moves: moves(), width: 0 }
+    }
+
+    /// Like [`show`](Self::show), and a line of its own where nothing moves.
+    pub(crate) fn tell(&mut self, state: &str) {
+        if self.moves {
+            self.show(state);
+        } else {
+            tell(&format!("{}: {state}\n", self.what));
+        }
+    }
+
+    pub(crate) fn show(&mut self, state: &str) {
+        if self.moves {
+            let line = format!("{}: {state}", self.what);
+            let blank = " ".repeat(self.width.saturating_sub(line.chars().count()));
+            self.width = line.chars().count();
+            tell(&format!("\r{line}{blank}"));
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.moves && self.width > 0 {
+            tell(&format!("\r{}\r", " ".repeat(self.width)));
+        }
+    }
+}
+
+/// Text that came from outside, as text: nothing in it moves the cursor or rings a bell.
+pub(crate) fn harmless(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        // Control characters, and those that turn the direction of writing around.
+        let is_odd = c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
+        if is_odd { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn nothing_from_outside_moves_the_cursor() {
+        assert_eq!(harmless("a\u{1b}[2Jb\nc\u{202e}d é 日"), "a\\u{1b}[2Jb\\u{a}c\\u{202e}d é 日");
+    }
+}

@@ -1,0 +1,179 @@
+//! `quittance sim`: the stand-in provider as a server, to try Quittance or any other client against, until it is
+//! interrupted. All that it can do is set from here, or over HTTP while it runs.
+
+use crate::exit::{Exit, Trouble};
+use crate::output;
+use clap::Args;
+use quittance_simulator::{
+    Account, DEMO_KEY, Faults, KEY_CHARS, Key, Pace, Profile, Rule, Settings, Simulator,
+};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+pub(crate) const AFTER_HELP: &str = "\
+Examples:
+  quittance sim                                    a calm provider on 127.0.0.1:8790
+  quittance sim --speed 20 --faults storm          fast, and everything goes wrong now and then
+  quittance sim --profile captchaai --threads 5    five threads, no prices
+  quittance sim --script trouble.json              faults when you say so
+
+A script is a list of rules; each says where, when and what:
+  [{\"on\": \"in.php\", \"nth\": 3, \"do\": {\"reply_lost\": {}}},
+   {\"on\": \"pingback\", \"every\": 5, \"do\": {\"doubled\": {}}}]
+
+While it runs (from this machine only):
+  curl http://127.0.0.1:8790/sim/ledger            what was really taken, paid for and given out
+  curl -X PUT -d '\"calm\"' http://127.0.0.1:8790/sim/faults
+docs/simulator.md has the rest.";
+
+#[derive(Args, Debug)]
+pub(crate) struct SimArgs {
+    /// Where to listen
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8790")]
+    listen: SocketAddr,
+    /// Whose habits to play: 2captcha or captchaai
+    #[arg(long, value_name = "NAME", default_value = "2captcha", value_parser = profile)]
+    profile: Profile,
+    /// The key of its one account, 32 characters
+    #[arg(long, value_name = "KEY", default_value = DEMO_KEY, value_parser = key, hide_default_value = true)]
+    key: String,
+    /// What is on the account, in millionths
+    #[arg(long, value_name = "MICROS", default_value_t = 10_000_000)]
+    balance: u64,
+    /// How many tasks it may have open at captchaai
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    threads: u32,
+    /// How many tasks may wait at 2captcha before there is no slot
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    queue: usize,
+    /// The same seed and the same requests: the same faults
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// How many times faster than life tasks are solved
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    speed: f64,
+    /// How often things go wrong: calm, storm, or a JSON file of rates
+    #[arg(long, value_name = "RATES", default_value = "calm")]
+    faults: String,
+    /// A JSON file that says when something goes wrong
+    #[arg(long, value_name = "FILE")]
+    script: Option<PathBuf>,
+    /// Ban nobody, however fast he asks
+    #[arg(long)]
+    no_bans: bool,
+    /// Print where it listens, and the ledger's sums at the end, as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn profile(name: &str) -> Result<Profile, String> {
+    serde_json::from_value(json!(name)).map_err(|_| "it is 2captcha or captchaai".into())
+}
+
+fn key(key: &str) -> Result<String, String> {
+    if key.chars().count() == KEY_CHARS {
+        Ok(key.into())
+    } else {
+        Err(format!("a key has {KEY_CHARS} characters"))
+    }
+}
+
+fn speed(factor: &str) -> Result<f64, String> {
+    factor
+        .parse()
+        .ok()
+        .filter(|factor: &f64| (0.001..=100_000.0).contains(factor))
+        .ok_or_else(|| "it is a number from 0.001 to 100000".into())
+}
+
+pub(crate) async fn run(args: SimArgs) -> Result<Exit, Trouble> {
+    let as_json = args.json;
+    let settings = settings(&args)?;
+    let simulator = Simulator::start(settings).await.map_err(|error| {
+        let what = format!(
+            "the simulator cannot listen on {}: {error}; choose another --listen address",
+            args.listen
+        );
+        Trouble::new(Exit::Usage, what)
+    })?;
+    let url = simulator.url();
+    if as_json {
+        output::print(&format!("{}\n", json!({ "url": url, "key": args.key })))?;
+    } else {
+        output::print(&format!(
+            "The simulator listens on {url}\n  key     {}\n  submit  {url}/in.php\n  poll    {url}/res.php\n  ledger  {url}/sim/ledger\nIt ends with Ctrl-C.\n",
+            args.key
+        ))?;
+    }
+    interrupted().await;
+    let totals = simulator.totals();
+    simulator.stop().await;
+    if as_json {
+        output::print(&format!("{}\n", json!({ "totals": totals })))?;
+    } else {
+        output::print(&format!(
+            "\n{} tasks taken, {} solved, {} delivered, {} millionths charged and {} given back.\n",
+            totals.accepted, totals.solved, totals.delivered, totals.paid_micros, totals.refunded_micros
+        ))?;
+    }
+    Ok(Exit::Done)
+}
+
+fn settings(args: &SimArgs) -> Result<Settings, Trouble> {
+    let faults = match args.faults.as_str() {
+        "calm" => Faults::default(),
+        "storm" => Faults::storm(),
+        path => read(Path::new(path), "rates")?,
+    };
+    let script: Vec<Rule> =
+        args.script.as_deref().map(|path| read(path, "script")).transpose()?.unwrap_or_default();
+    let account = Account {
+        name: "main".into(),
+        key: Key::new(&args.key),
+        balance_micros: args.balance,
+        threads: args.threads,
+        plan_ended: false,
+    };
+    Ok(Settings {
+        listen: args.listen,
+        profile: args.profile,
+        accounts: vec![account],
+        seed: args.seed,
+        speed: args.speed,
+        queue_max: args.queue,
+        pace: if args.no_bans { Pace::off() } else { Pace::default() },
+        faults,
+        script,
+        ..Settings::default()
+    })
+}
+
+fn read<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, Trouble> {
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Trouble::new(Exit::Usage, format!("the {what} in {} cannot be read: {error}", path.display()))
+    })?;
+    serde_json::from_str(&text).map_err(|error| {
+        Trouble::new(Exit::Usage, format!("the {what} in {} makes no sense: {error}", path.display()))
+    })
+}
+
+/// Returns when somebody wants the process to end. If that cannot be noticed, it runs until it is killed.
+async fn interrupted() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                interrupt = tokio::signal::ctrl_c() => {
+                    if interrupt.is_ok() { return; }
+                }
+                _ = terminate.recv() => return,
+            }
+        }
+    }
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

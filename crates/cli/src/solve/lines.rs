@@ -1,0 +1,238 @@
+//! Many orders, as lines of JSON: the way in for scripts, and for whoever wants to see the engine killed under load.
+//! An order is told to be accepted when it is durable, and not before; what is not an order is refused by itself.
+
+use crate::config::Config;
+use crate::exit::{Exit, Trouble};
+use crate::{node, outcome, output};
+use base64::Engine as _;
+use quittance::lifecycle::Tally;
+use quittance::{Day, Order, Quittance, SolveError, Which};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::sync::{Semaphore, mpsc};
+
+/// How many orders may be waited for at once; the rest stay in the pipe.
+const IN_FLIGHT_MAX: u32 = 10_000;
+/// A picture of the largest size, in base64, and some more.
+const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+const EVENTS_QUEUED_MAX: usize = 1024;
+/// How often it is looked whether everything has settled.
+const SETTLED_LOOK: Duration = Duration::from_millis(50);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    #[serde(default)]
+    id: Value,
+    kind: String,
+    #[serde(default)]
+    params: BTreeMap<String, Value>,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    idempotency_key: Option<String>,
+    reuse: Option<String>,
+    min_life: Option<String>,
+    deadline: Option<String>,
+    tenant: Option<String>,
+}
+
+/// Writes events; clones share one writer.
+#[derive(Clone)]
+struct Events {
+    queue: mpsc::Sender<String>,
+    unanswered: Arc<AtomicU64>,
+}
+
+impl Events {
+    async fn tell(&self, event: &str, id: &Value, mut fields: Map<String, Value>) {
+        let mut object = Map::new();
+        object.insert("event".into(), json!(event));
+        if !id.is_null() {
+            object.insert("id".into(), id.clone());
+        }
+        object.append(&mut fields);
+        // A reader who has gone away ends the reading of orders too; until then there is nobody to tell.
+        _ = self.queue.send(Value::Object(object).to_string()).await;
+    }
+
+    async fn no_answer(&self, event: &str, id: &Value, order: Option<String>, error: Value) {
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        let mut fields = Map::new();
+        if let Some(order) = order {
+            fields.insert("order".into(), json!(order));
+        }
+        fields.insert("error".into(), error);
+        self.tell(event, id, fields).await;
+    }
+}
+
+pub(crate) async fn run(node: Quittance, config: &Config, settle: bool) -> Result<Exit, Trouble> {
+    let (queue, written) = writer();
+    let events = Events { queue, unanswered: Arc::default() };
+    let read = read_orders(&node, config, &events).await;
+    if settle {
+        until_settled(&node).await;
+    }
+    // Stopped before the last word, so that the books are whole.
+    node::stop(&node).await;
+    events.tell("done", &Value::Null, summary(&node).await?).await;
+    let unanswered = events.unanswered.load(Ordering::Relaxed);
+    drop(events);
+    let written = written.await.unwrap_or_else(|_| Err(io::Error::other("the writer is gone")));
+    written.map_err(|error| output::not_written(&error))?;
+    read?;
+    Ok(if unanswered == 0 { Exit::Done } else { Exit::Bad })
+}
+
+/// One thread writes, because standard output may block; it flushes whenever nothing more waits.
+fn writer() -> (mpsc::Sender<String>, tokio::task::JoinHandle<io::Result<()>>) {
+    let (queue, mut lines) = mpsc::channel::<String>(EVENTS_QUEUED_MAX);
+    let written = tokio::task::spawn_blocking(move || {
+        let mut out = io::stdout().lock();
+        while let Some(line) = lines.blocking_recv() {
+            out.write_all(line.as_bytes())?;
+            out.write_all(b"\n")?;
+            if lines.is_empty() {
+                out.flush()?;
+            }
+        }
+        out.flush()
+    });
+    (queue, written)
+}
+
+async fn read_orders(node: &Quittance, config: &Config, events: &Events) -> Result<(), Trouble> {
+    let mut input = BufReader::new(tokio::io::stdin());
+    let room = Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize));
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut input).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).await;
+        let bytes = read
+            .map_err(|error| Trouble::new(Exit::Usage, format!("standard input cannot be read: {error}")))?;
+        if bytes == 0 || events.queue.is_closed() {
+            break;
+        }
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        if bytes as u64 == LINE_BYTES_MAX && !line.ends_with(b"\n") {
+            let what = format!(
+                "a line is longer than {LINE_BYTES_MAX} bytes: it was not placed, and reading ends here"
+            );
+            return Err(Trouble::new(Exit::Usage, what));
+        }
+        match order(&line, config) {
+            Ok((id, order)) => {
+                let Ok(seat) = Arc::clone(&room).acquire_owned().await else { break };
+                let (node, events) = (node.clone(), events.clone());
+                tokio::spawn(async move {
+                    carry_out(&node, &events, &id, order).await;
+                    drop(seat);
+                });
+            }
+            Err((id, message)) => {
+                let error = json!({ "code": "bad_line", "message": message });
+                events.no_answer("refused", &id, None, error).await;
+            }
+        }
+    }
+    // Every seat is free again when every order has ended.
+    _ = room.acquire_many(IN_FLIGHT_MAX).await;
+    Ok(())
+}
+
+async fn carry_out(node: &Quittance, events: &Events, id: &Value, order: Order) {
+    let ticket = match node.place(order).await {
+        Ok(ticket) => ticket,
+        Err(error) => {
+            return events.no_answer("refused", id, None, outcome::error_json(&error.into())).await;
+        }
+    };
+    let mut accepted = Map::new();
+    accepted.insert("order".into(), json!(ticket.order().to_string()));
+    accepted.insert("origin".into(), json!(ticket.placed.origin.name()));
+    events.tell("accepted", id, accepted).await;
+    match ticket.wait().await {
+        Ok(solved) => events.tell("answered", id, outcome::solved_json(&solved)).await,
+        Err(error) => {
+            let error = outcome::error_json(&SolveError::from(error));
+            events.no_answer("failed", id, Some(ticket.order().to_string()), error).await;
+        }
+    }
+}
+
+/// The order that a line asks for, or what is wrong with it, with its id as far as it has one.
+fn order(line: &[u8], config: &Config) -> Result<(Value, Order), (Value, String)> {
+    let line: Line = serde_json::from_slice(line).map_err(|error| {
+        let id = serde_json::from_slice::<Value>(line).ok().and_then(|found| found.get("id").cloned());
+        (id.unwrap_or_default(), format!("this is not an order: {error}"))
+    })?;
+    let id = line.id.clone();
+    into_order(line, config).map_err(|message| (id.clone(), message)).map(|order| (id, order))
+}
+
+fn into_order(line: Line, config: &Config) -> Result<Order, String> {
+    let mut order = Order::of(line.kind);
+    for (name, value) in line.params {
+        order = match value {
+            Value::String(text) => order.with(&name, text.as_str()),
+            Value::Number(_) | Value::Bool(_) => order.with(&name, value.to_string().as_str()),
+            _ => return Err(format!("the parameter `{}` must be text", name.escape_debug())),
+        };
+    }
+    for (name, encoded) in line.files {
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(encoded)
+            .map_err(|error| format!("the file `{}` is not base64: {error}", name.escape_debug()))?;
+        order = order.with(&name, bytes);
+    }
+    order = match line.reuse.as_deref() {
+        Some("exclusive") => order.exclusive(),
+        Some("shared") => order.shared(),
+        Some(_) => return Err("`reuse` is shared or exclusive".into()),
+        None => node::with_reuse(config, order),
+    };
+    if let Some(key) = line.idempotency_key {
+        order = order.idempotency_key(key);
+    }
+    if let Some(span) = line.min_life {
+        order = order.min_life(node::span(&span).map_err(|error| format!("`min_life`: {error}"))?);
+    }
+    if let Some(span) = line.deadline {
+        order = order.patience(node::span(&span).map_err(|error| format!("`deadline`: {error}"))?);
+    }
+    if let Some(tenant) = line.tenant {
+        order = order.tenant(tenant);
+    }
+    Ok(order)
+}
+
+/// Every order ends by its own deadline, so this does.
+async fn until_settled(node: &Quittance) {
+    while node.list(Which::Open, None, 1).await.map_or(true, |open| !open.is_empty()) {
+        tokio::time::sleep(SETTLED_LOOK).await;
+    }
+}
+
+/// What a script wants to know at the end: the books of this store, and what was strange.
+async fn summary(node: &Quittance) -> Result<Map<String, Value>, Trouble> {
+    let mut books = Tally::default();
+    let lines = node.books(Day(0), Day(u64::MAX)).await.map_err(|error| Trouble::of(Exit::Store, &error))?;
+    for (_, tally) in lines {
+        books += tally;
+    }
+    let mut fields = Map::new();
+    let lines: Map<String, Value> = books.lines().map(|(name, count)| (name.into(), json!(count))).collect();
+    fields.insert("books".into(), Value::Object(lines));
+    let (forged, senseless) = node.strange_callbacks();
+    fields.insert("forged_callbacks".into(), json!(forged));
+    fields.insert("senseless_callbacks".into(), json!(senseless));
+    fields.insert("unreadable_records".into(), json!(node.unreadable()));
+    Ok(fields)
+}

@@ -1,0 +1,137 @@
+//! What the meter decides, on connections that do exactly what they are told: how many bytes they take, and how they end.
+
+use super::{Exchange, Trouble};
+use crate::connect::{Connection, Connector, Stream};
+use crate::pool::{Line, Pool};
+use crate::settings::{ApiKey, Base};
+use crate::wire::{Meter, Metered, Probe, Wire};
+use bytes::Bytes;
+use quittance_classic::Form;
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Takes so many bytes, and then does this instead.
+struct Fake {
+    takes: usize,
+    then: Option<ErrorKind>,
+    is_at_end: bool,
+}
+
+impl AsyncRead for Fake {
+    fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, _: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if self.is_at_end { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+}
+
+impl AsyncWrite for Fake {
+    fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match (self.takes, self.then) {
+            (0, Some(kind)) => Poll::Ready(Err(kind.into())),
+            (0, None) => Poll::Pending,
+            (takes, _) => {
+                let taken = takes.min(bytes.len());
+                self.takes -= taken;
+                Poll::Ready(Ok(taken))
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+fn exchange(port: u16) -> Exchange {
+    let base = Base::read(&format!("http://127.0.0.1:{port}")).unwrap();
+    let connector = Connector::new(base.clone(), &[], Duration::from_secs(5)).unwrap();
+    let pool = Pool::new(connector, Duration::from_secs(60), 8);
+    Exchange { base, key: ApiKey::new("secret"), pool, response_bytes_max: 1000 }
+}
+
+/// Something quiet to look at, which stays open as long as its other end is kept.
+async fn quiet() -> (Probe, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let ours = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+    let theirs = listener.accept().await.unwrap().0;
+    (Wire::new(ours).1, theirs)
+}
+
+async fn line(fake: Fake, probe: Probe) -> Line {
+    let (stream, written) = Metered::new(fake);
+    let stream: Box<dyn Stream> = Box::new(stream);
+    Line::open(Connection { stream, meter: Meter::new(written), probe }).await.unwrap()
+}
+
+async fn call(takes: usize, then: Option<ErrorKind>, is_at_end: bool) -> Trouble {
+    let (probe, _theirs) = quiet().await;
+    let line = line(Fake { takes, then, is_at_end }, probe).await;
+    let patience = Duration::from_millis(100);
+    exchange(1).call(line, "in.php", "text/plain", Bytes::from_static(b"key=1"), patience).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn a_connection_that_took_no_byte_has_sent_nothing() {
+    for (then, is_at_end) in
+        [(Some(ErrorKind::BrokenPipe), false), (None, false), (Some(ErrorKind::BrokenPipe), true)]
+    {
+        let trouble = call(0, then, is_at_end).await;
+        assert!(matches!(trouble, Trouble::NeverSent(_)), "{trouble:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_byte_is_enough_for_a_doubt() {
+    for (takes, then) in [(1, Some(ErrorKind::ConnectionReset)), (1, None), (100_000, None)] {
+        let trouble = call(takes, then, false).await;
+        assert!(matches!(trouble, Trouble::WhoKnows(_)), "{trouble:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_used_connection_that_took_no_byte_is_replaced_and_one_that_took_any_is_not() {
+    for (takes, answers) in [(0, true), (1, false)] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let exchange = exchange(listener.local_addr().unwrap().port());
+        let (probe, _theirs) = quiet().await;
+        let used = line(Fake { takes, then: Some(ErrorKind::BrokenPipe), is_at_end: false }, probe).await;
+        exchange.pool.rest_as_it_is(used);
+        let serve = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1000]).await.unwrap();
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let done = tokio::select! {
+            done = exchange.post("in.php", Form::default(), Duration::from_secs(5)) => done,
+            () = serve => unreachable!(),
+        };
+        assert_eq!(done.is_ok(), answers, "{done:?}");
+        assert!(answers || matches!(done, Err(Trouble::WhoKnows(_))));
+    }
+}
+
+#[test]
+fn under_tls_a_request_has_left_only_if_both_counts_moved() {
+    let counts = [Arc::new(AtomicU64::new(500)), Arc::new(AtomicU64::new(0))];
+    let meter = Meter::new(counts[0].clone()).and(counts[1].clone());
+    let before = meter.read();
+    assert!(!meter.has_sent_since(&before));
+    counts[1].store(10, Ordering::Release);
+    assert!(!meter.has_sent_since(&before), "it waits in a buffer");
+    counts[0].store(501, Ordering::Release);
+    assert!(meter.has_sent_since(&before));
+    let before = meter.read();
+    counts[0].store(540, Ordering::Release);
+    assert!(!meter.has_sent_since(&before), "a farewell is no request");
+}

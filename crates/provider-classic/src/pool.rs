@@ -1,0 +1,162 @@
+//! Connections, and those that rest between two requests. A resting one is looked at before it is used again, in the
+//! kernel and not in memory, because a request that is written on a connection which the server has
+//! already closed makes a doubt that could have been avoided.
+//!
+//! What remains: a server that closes in the very moment in which the request is on its way. The short rest
+//! (`idle_max`, below the five seconds that the most impatient servers grant) makes that rare, and nothing can rule it out.
+
+use crate::connect::{Connection, Connector, Stream};
+use crate::wire::{Meter, Probe};
+use bytes::{Bytes, BytesMut};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http1;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// More than the head of any answer has.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+
+type Driver = Pin<Box<http1::Connection<TokioIo<Box<dyn Stream>>, Full<Bytes>>>>;
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Bytes,
+}
+
+/// One connection. Nobody works for it in the background: it moves only while a request waits for it, so when that is
+/// dropped nothing more is sent, and the meter's word is final.
+pub(crate) struct Line {
+    sender: http1::SendRequest<Full<Bytes>>,
+    driver: Option<Driver>,
+    pub(crate) meter: Meter,
+    probe: Probe,
+    rests_since: Instant,
+}
+
+impl Line {
+    pub(crate) async fn open(connection: Connection) -> Result<Self, String> {
+        let Connection { stream, meter, probe } = connection;
+        let handshake = http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(stream));
+        let (sender, driver) = handshake.await.map_err(|why| describe(&why))?;
+        Ok(Self { sender, driver: Some(Box::pin(driver)), meter, probe, rests_since: Instant::now() })
+    }
+
+    /// One request and its whole answer, or why there was none.
+    pub(crate) async fn call(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        bytes_max: usize,
+    ) -> Result<Reply, String> {
+        let Self { sender, driver, .. } = self;
+        let exchange = async {
+            sender.ready().await.map_err(|why| describe(&why))?;
+            let response = sender.send_request(request).await.map_err(|why| describe(&why))?;
+            let (head, mut incoming) = response.into_parts();
+            let mut body = BytesMut::new();
+            while let Some(frame) = incoming.frame().await {
+                let frame = frame.map_err(|why| describe(&why))?;
+                body.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
+                if body.len() > bytes_max {
+                    return Err(format!("answered more than {bytes_max} bytes: check provider.url"));
+                }
+            }
+            Ok(Reply { status: head.status, body: body.freeze() })
+        };
+        let mut exchange = pin!(exchange);
+        poll_fn(|cx| {
+            if let Poll::Ready(done) = exchange.as_mut().poll(cx) {
+                return Poll::Ready(done);
+            }
+            let has_ended = driver.as_mut().is_some_and(|driver| driver.as_mut().poll(cx).is_ready());
+            if !has_ended {
+                return Poll::Pending;
+            }
+            // Whoever still waits for it must learn that it is gone.
+            *driver = None;
+            exchange.as_mut().poll(cx)
+        })
+        .await
+    }
+
+    /// Lets the connection notice the end of the answer. It can be used again if it then has nothing left to do.
+    async fn settle(&mut self) -> bool {
+        let Some(driver) = self.driver.as_mut() else { return false };
+        let is_open = poll_fn(|cx| Poll::Ready(driver.as_mut().poll(cx).is_pending())).await;
+        is_open && self.sender.is_ready()
+    }
+}
+
+pub(crate) struct Pool {
+    connector: Connector,
+    resting: Mutex<Vec<Line>>,
+    idle_max: Duration,
+    idle_connections_max: usize,
+}
+
+impl Pool {
+    pub(crate) fn new(connector: Connector, idle_max: Duration, idle_connections_max: usize) -> Self {
+        Self { connector, resting: Mutex::new(Vec::new()), idle_max, idle_connections_max }
+    }
+
+    /// A connection that has been used before, still is open as far as the kernel knows, and has not rested for long.
+    pub(crate) fn rested(&self) -> Option<Line> {
+        let now = Instant::now();
+        let mut resting = self.lock();
+        resting.retain(|line| now.duration_since(line.rests_since) < self.idle_max);
+        while let Some(line) = resting.pop() {
+            if line.probe.is_quiet() {
+                return Some(line);
+            }
+        }
+        None
+    }
+
+    pub(crate) async fn fresh(&self) -> Result<Line, String> {
+        Line::open(self.connector.connect().await?).await
+    }
+
+    pub(crate) async fn give_back(&self, mut line: Line) {
+        if !line.settle().await {
+            return;
+        }
+        line.rests_since = Instant::now();
+        let mut resting = self.lock();
+        if resting.len() < self.idle_connections_max {
+            resting.push(line);
+        }
+    }
+
+    /// For tests of what happens when a connection breaks unnoticed.
+    #[cfg(test)]
+    pub(crate) fn rest_as_it_is(&self, line: Line) {
+        self.lock().push(line);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Line>> {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A few words for a person. What was sent or received is never in them.
+fn describe(why: &hyper::Error) -> String {
+    if why.is_parse() || why.is_parse_status() {
+        return "answered something that is not HTTP: check provider.url".to_owned();
+    }
+    if why.is_incomplete_message() {
+        return "the connection closed before the answer was complete".to_owned();
+    }
+    if why.is_canceled() || why.is_closed() {
+        return "the connection closed".to_owned();
+    }
+    match std::error::Error::source(why) {
+        Some(source) => format!("the connection broke: {source}"),
+        None => format!("the connection broke: {why}"),
+    }
+}

@@ -1,0 +1,215 @@
+//! The provider as the engine knows it: what was said on the wire, turned into outcomes. Every rule about what a status
+//! or a silence means for a submit is in [`ClassicProvider::judge`] and `submit`.
+
+use crate::account::ThreadsWatch;
+use crate::connect::Connector;
+use crate::exchange::{Exchange, Trouble};
+use crate::pace::Allowance;
+use crate::pool::{Pool, Reply};
+use crate::settings::{BadSettings, Base, Settings, check_key};
+use async_trait::async_trait;
+use quittance_classic::answer::{PollReply, SubmitReply, read_pingback, read_poll, read_submit};
+use quittance_classic::method::spell;
+use quittance_classic::profile::{Facts, Profile, ZeroBalance};
+use quittance_classic::{FaultCodes, Form, Part};
+use quittance_lifecycle::{Delivery, Fault, FaultClass, PollOutcome, SubmitOutcome, Terms, Word};
+use quittance_ports::{Callback, Provider, Saying, Submission};
+use std::fmt;
+use std::time::Duration;
+use tokio::time::Instant;
+
+pub struct ClassicProvider {
+    name: String,
+    pub(crate) profile: Profile,
+    pub(crate) codes: FaultCodes,
+    pub(crate) exchange: Exchange,
+    submit_timeout: Duration,
+    pub(crate) poll_timeout: Duration,
+    poll_batch_max: usize,
+    submit_interval: Duration,
+    pub(crate) allowance: Option<Allowance>,
+    pub(crate) threads: ThreadsWatch,
+}
+
+impl fmt::Debug for ClassicProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, profile, exchange, .. } = self;
+        write!(f, "ClassicProvider({name:?}, {} at {:?})", profile.name(), exchange.base.authority)
+    }
+}
+
+impl ClassicProvider {
+    pub fn new(settings: Settings) -> Result<Self, BadSettings> {
+        let facts = settings.profile.facts();
+        check_key(&settings.key)?;
+        let base = Base::read(&settings.url)?;
+        let connector = Connector::new(base.clone(), &settings.extra_ca, settings.connect_timeout)?;
+        let codes = FaultCodes::of(settings.profile);
+        Ok(Self {
+            name: settings.name,
+            profile: settings.profile,
+            codes: settings.codes.into_iter().fold(codes, |codes, (code, class)| codes.with(code, class)),
+            exchange: Exchange {
+                base,
+                key: settings.key,
+                pool: Pool::new(connector, settings.idle_max, settings.idle_connections_max),
+                response_bytes_max: settings.response_bytes_max,
+            },
+            submit_timeout: settings.submit_timeout,
+            poll_timeout: settings.poll_timeout,
+            poll_batch_max: settings.poll_batch_max.unwrap_or(facts.poll_batch_max).max(1),
+            submit_interval: settings.pace.submit_interval.unwrap_or(facts.tempo.submit_interval),
+            allowance: settings.pace.poll_quota.or(facts.tempo.poll_quota).map(Allowance::new),
+            threads: ThreadsWatch::default(),
+        })
+    }
+
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The table of codes as it stands for this provider, for people to read.
+    #[must_use]
+    pub const fn codes(&self) -> &FaultCodes {
+        &self.codes
+    }
+
+    pub(crate) fn facts(&self) -> &'static Facts {
+        self.profile.facts()
+    }
+
+    fn fault(&self, class: FaultClass, words: impl Into<String>) -> Fault {
+        Fault::new(class, self.exchange.key.conceal(words.into()))
+    }
+
+    fn order_form(&self, terms: &Terms, callback: Option<&str>) -> Form {
+        let mut form = spell(self.profile, &terms.kind, &terms.params);
+        if let Some(callback) = callback {
+            form.0.insert("pingback".to_owned(), Part::Text(callback.to_owned()));
+        }
+        form
+    }
+
+    /// What a complete answer to a submit means. Only what cannot have been taken is a refusal.
+    async fn judge(&self, reply: &Reply, sent: Instant) -> SubmitOutcome {
+        let status = reply.status.as_u16();
+        let read = read_submit(&reply.body, &self.codes);
+        let fault = match (status, read) {
+            (200..=299, SubmitReply::Taken { task }) => {
+                if let Some(allowance) = &self.allowance {
+                    allowance.earn();
+                }
+                self.threads.saw_work();
+                return SubmitOutcome::Accepted { task };
+            }
+            (200..=299, SubmitReply::Fault(fault)) => self.weigh(fault, sent).await,
+            // Somebody between us and the provider may have answered after the task was taken.
+            (200..=299, SubmitReply::Puzzling(sight)) => {
+                Fault::new(FaultClass::Unknown, format!("{sight} (HTTP {status}): check provider.url"))
+            }
+            // A status that says no and a body that says yes: only a doubt is honest.
+            (300..=499, SubmitReply::Taken { .. }) => {
+                Fault::new(FaultClass::Unknown, format!("HTTP {status}, but with a task in it"))
+            }
+            (429, _) => Fault::new(FaultClass::Busy, "HTTP 429"),
+            (413, _) => Fault::new(FaultClass::Caller, "HTTP 413: too large for the provider"),
+            // A code is clearer than a status, where a server sends both.
+            (300..=499, SubmitReply::Fault(fault)) => self.weigh(fault, sent).await,
+            (300..=499, _) => {
+                Fault::new(FaultClass::UnknownCode, format!("HTTP {status}: check provider.url"))
+            }
+            _ => Fault::new(FaultClass::Unknown, format!("HTTP {status}")),
+        };
+        SubmitOutcome::Refused(self.fault(fault.class, fault.code))
+    }
+
+    /// A provider that sells threads says the same thing when all are busy and when the plan has ended.
+    async fn weigh(&self, fault: Fault, sent: Instant) -> Fault {
+        let is_about_threads = self.facts().zero_balance == ZeroBalance::NoThread
+            && fault.class == FaultClass::Busy
+            && fault.code.starts_with("ERROR_ZERO_BALANCE");
+        if is_about_threads && self.plan_has_ended(sent).await {
+            return Fault::new(FaultClass::Broke, fault.code);
+        }
+        fault
+    }
+
+    pub(crate) fn question(&self, action: &str) -> Form {
+        Form([("action".to_owned(), Part::Text(action.to_owned()))].into())
+    }
+
+    /// Asks for one task. Trouble on the way is no word: the task is still there.
+    pub(crate) async fn ask(&self, task: &str) -> PollOutcome {
+        if self.allowance.as_ref().is_some_and(|allowance| !allowance.spend()) {
+            return PollOutcome::NoWord;
+        }
+        let has_price = self.facts().has_price;
+        let mut form = self.question(if has_price { "get2" } else { "get" });
+        form.0.insert("id".to_owned(), Part::Text(task.to_owned()));
+        let reply = match self.exchange.post("res.php", form, self.poll_timeout).await {
+            Ok(reply) => reply,
+            Err(Trouble::NeverSent(_) | Trouble::WhoKnows(_)) => return PollOutcome::NoWord,
+        };
+        if let Some(outcome) = by_status(&reply) {
+            return outcome;
+        }
+        match read_poll(&reply.body, has_price, &self.codes) {
+            PollReply::Pending => PollOutcome::Pending,
+            PollReply::Answered { goods, cost } => {
+                PollOutcome::Answered(Delivery { goods, solved_at: None, cost })
+            }
+            PollReply::Fault(fault) => PollOutcome::Faulted(self.fault(fault.class, fault.code)),
+            PollReply::Puzzling(_) => PollOutcome::NoWord,
+        }
+    }
+}
+
+/// What the status alone says about a poll; nothing, if the body is to be read.
+pub(crate) fn by_status(reply: &Reply) -> Option<PollOutcome> {
+    match reply.status.as_u16() {
+        200..=299 => None,
+        429 => Some(PollOutcome::Faulted(Fault::new(FaultClass::Busy, "HTTP 429"))),
+        _ => Some(PollOutcome::NoWord),
+    }
+}
+
+#[async_trait]
+impl Provider for ClassicProvider {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        let form = self.order_form(submission.terms, submission.callback);
+        let sent = Instant::now();
+        match self.exchange.post("in.php", form, self.submit_timeout).await {
+            Ok(reply) => self.judge(&reply, sent).await,
+            Err(Trouble::NeverSent(why)) => SubmitOutcome::Refused(self.fault(FaultClass::Unreachable, why)),
+            Err(Trouble::WhoKnows(why)) => SubmitOutcome::Refused(self.fault(FaultClass::Unknown, why)),
+        }
+    }
+
+    async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        let mut outcomes = Vec::with_capacity(tasks.len());
+        for batch in tasks.chunks(self.poll_batch_max) {
+            let said = self.ask_for(batch).await;
+            outcomes.extend(batch.iter().cloned().zip(said));
+        }
+        outcomes
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        self.poll_batch_max
+    }
+
+    fn submit_interval(&self) -> Duration {
+        self.submit_interval
+    }
+
+    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
+        let form = Form::read(callback.query, callback.content_type, callback.body).ok()?;
+        let (task, said) = read_pingback(&form, &self.codes)?;
+        let word = match said {
+            Ok(goods) => Word::Answered(Delivery { goods, solved_at: None, cost: Default::default() }),
+            Err(fault) => Word::Faulted(self.fault(fault.class, fault.code)),
+        };
+        Some(Saying { task, word })
+    }
+}

@@ -1,0 +1,54 @@
+//! Pingbacks, by whichever verb and in whichever wrapping they come.
+
+use crate::provider;
+use quittance_classic::Profile;
+use quittance_lifecycle::{Delivery, FaultClass, Goods, Money, Word};
+use quittance_ports::{Callback, Provider, Saying};
+
+fn hear(query: &str, content_type: Option<&str>, body: &str) -> Option<Saying> {
+    let callback = Callback { query, content_type, body: body.as_bytes() };
+    provider(Profile::CaptchaAi, "http://127.0.0.1:9").hear(&callback)
+}
+
+fn answered(task: Option<&str>, text: &str) -> Option<Saying> {
+    let delivery = Delivery { goods: Goods::text(text), solved_at: None, cost: Money(0) };
+    Some(Saying { task: task.map(str::to_owned), word: Word::Answered(delivery) })
+}
+
+const FORM: Option<&str> = Some("application/x-www-form-urlencoded");
+
+#[tokio::test]
+async fn a_callback_is_understood_by_get_post_and_json() {
+    let expected = answered(Some("7"), "to+ken|a b");
+    assert_eq!(hear("id=7&code=to%2Bken|a+b", None, ""), expected);
+    assert_eq!(hear("", FORM, "id=7&code=to%2Bken%7Ca%20b"), expected);
+    assert_eq!(hear("", None, "id=7&code=to%2Bken|a+b"), expected);
+    assert_eq!(hear("", Some("application/json"), r#"{"id":7,"code":"to+ken|a b"}"#), expected);
+    assert_eq!(hear("code=token", None, ""), answered(None, "token"));
+    assert_eq!(hear("id=a%20b&code=token", None, ""), answered(None, "token"), "no task has such a name");
+}
+
+#[tokio::test]
+async fn a_callback_that_says_nothing_is_nothing() {
+    for nonsense in ["", "id=7", "id=7&code=", "id=7&code=CAPCHA_NOT_READY", "code=+", "%%%"] {
+        assert_eq!(hear(nonsense, None, ""), None, "{nonsense}");
+    }
+    for nonsense in ["{\"id\":7,", "\u{0}\u{1}", "<html>", "{\"id\":7,\"code\":null}"] {
+        assert_eq!(hear("", None, nonsense), None, "{nonsense}");
+    }
+}
+
+#[tokio::test]
+async fn an_error_code_in_a_callback_is_never_an_answer() {
+    for (code, class) in [
+        ("ERROR_CAPTCHA_UNSOLVABLE", FaultClass::Unsolvable),
+        ("ERROR_NEVER_SEEN", FaultClass::UnknownCode),
+        ("IP_BANNED", FaultClass::Busy),
+    ] {
+        let Some(Saying { task, word: Word::Faulted(fault) }) = hear("", FORM, &format!("id=7&code={code}"))
+        else {
+            panic!("{code} was taken for an answer");
+        };
+        assert_eq!((task.as_deref(), fault.class, fault.code.as_str()), (Some("7"), class, code));
+    }
+}

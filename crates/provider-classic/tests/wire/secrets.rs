@@ -1,0 +1,73 @@
+//! The key is in no address, no log line and no record.
+
+use crate::server::{Server, http, ok};
+use crate::{KEY, hasty, order, provider, refused, settings, submit, submit_order};
+use quittance_classic::Profile;
+use quittance_lifecycle::{FaultClass, PollOutcome};
+use quittance_ports::Provider;
+
+#[tokio::test]
+async fn the_key_is_in_no_address_and_no_head() {
+    let server = Server::answering(|_| ok("OK|7"));
+    let provider = provider(Profile::TwoCaptcha, &server.url());
+    submit(&provider).await;
+    provider.poll(&["7".to_owned()]).await;
+    provider.poll(&["7".to_owned(), "8".to_owned()]).await;
+    _ = provider.account().await;
+    let seen = server.seen();
+    assert!(seen.len() >= 4);
+    for seen in seen {
+        assert_eq!(seen.text("key"), KEY);
+        assert!(!seen.head.contains(KEY), "{}", seen.head);
+        assert!(seen.line().ends_with(".php HTTP/1.1"), "{}", seen.line());
+    }
+}
+
+#[tokio::test]
+async fn the_key_is_in_nothing_that_is_printed() {
+    let settings = settings(Profile::CaptchaAi, "http://127.0.0.1:9");
+    let provider = hasty("http://127.0.0.1:9");
+    let printed =
+        format!("{settings:?} {provider:?} {:?} {:?}", submit(&provider).await, provider.account().await);
+    assert!(!printed.contains(KEY), "{printed}");
+}
+
+#[tokio::test]
+async fn a_server_that_repeats_the_key_does_not_get_it_into_a_fault() {
+    let padding = "x".repeat(180);
+    let echoes = [
+        format!("ERROR_KEY_DOES_NOT_EXIST: {KEY}"),
+        format!("{{\"status\":0,\"request\":\"no such key {KEY}\"}}"),
+        format!("{{\"status\":0,\"request\":\"{padding}{KEY}\"}}"),
+    ];
+    for echo in echoes {
+        for status in ["200 OK", "403 Forbidden"] {
+            let body = echo.clone();
+            let server = Server::answering(move |_| http(status, &body));
+            let provider = provider(Profile::TwoCaptcha, &server.url());
+            let fault = refused(submit(&provider).await);
+            assert!(!fault.code.contains(&KEY[..8]), "{fault}");
+            assert!(matches!(fault.class, FaultClass::Account | FaultClass::UnknownCode));
+            let said = provider.poll(&["7".to_owned()]).await;
+            assert!(!format!("{said:?}").contains(&KEY[..8]), "{said:?}");
+            if let PollOutcome::Answered(_) = said[0].1 {
+                panic!("a refusal is no answer");
+            }
+            let why = provider.account().await.unwrap_err();
+            assert!(!format!("{why} {why:?}").contains(&KEY[..8]), "{why}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_caller_cannot_send_a_key_or_a_callback_of_his_own() {
+    let server = Server::answering(|_| ok("OK|7"));
+    let provider = provider(Profile::TwoCaptcha, &server.url());
+    let smuggled = order(
+        "made_up",
+        &[("key", "other".into()), ("pingback", "http://elsewhere.test".into()), ("x", "1".into())],
+    );
+    submit_order(&provider, &smuggled).await;
+    let seen = &server.seen()[0];
+    assert_eq!((seen.text("key"), seen.text("pingback"), seen.text("x")), (KEY, "", "1"));
+}

@@ -1,0 +1,225 @@
+//! Putting a node together: a store, a provider, a door for callbacks, and the operator's settings.
+
+use crate::clock::SystemClock;
+use crate::{Quittance, Running, secret};
+use quittance_engine::targets::{BadPattern, HostPattern};
+use quittance_engine::{CallbackAddress, Engine, Settings, World};
+use quittance_gateway::{CALLBACK_PATH, CallbackDoor, Limits};
+use quittance_ports::{MemorySpill, MemoryStore, Provider, Spill, SpillError, Store};
+use quittance_record::SpillFile;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::net::TcpListener;
+
+const SPILL_NAME: &str = "spill";
+/// How much may wait on disk for a store that is away, unless the operator says otherwise.
+pub const SPILL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Where providers can call us.
+#[derive(Clone)]
+pub struct Callbacks {
+    /// Where this process listens.
+    pub listen: SocketAddr,
+    /// How the provider gets there, such as `https://q.example.com`; what stands before us passes it on.
+    pub public_url: String,
+    /// The same on every node. If there is none, one is drawn and kept beside the store.
+    pub secret: Option<[u8; 32]>,
+    pub limits: Limits,
+}
+
+impl Callbacks {
+    #[must_use]
+    pub fn new(listen: SocketAddr, public_url: impl Into<String>) -> Self {
+        Self { listen, public_url: public_url.into(), secret: None, limits: Limits::default() }
+    }
+}
+
+impl fmt::Debug for Callbacks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { listen, public_url, .. } = self;
+        write!(f, "Callbacks({listen}, reached at {public_url})")
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("there is no provider: give one to the builder")]
+    NoProvider,
+    #[error(transparent)]
+    BadPattern(#[from] BadPattern),
+    #[cfg(feature = "embedded")]
+    #[error(transparent)]
+    Store(#[from] quittance_store_embedded::OpenError),
+    #[error(
+        "the spill file {path} cannot be used: see that its directory can be written, and that no other process uses it"
+    )]
+    Spill { path: PathBuf, source: SpillError },
+    #[error("no one can be called back on {address}: choose another `listen` address, or stop what uses it")]
+    Listen { address: SocketAddr, source: io::Error },
+    #[error("the callback secret cannot be read or kept")]
+    Secret(#[source] io::Error),
+}
+
+enum Place {
+    Memory,
+    #[cfg(feature = "embedded")]
+    Embedded(PathBuf),
+}
+
+/// See [`Quittance::builder`].
+pub struct Builder {
+    place: Place,
+    provider: Option<Arc<dyn Provider>>,
+    callbacks: Option<Callbacks>,
+    allow: Vec<String>,
+    spill_bytes_max: u64,
+    settings: Box<dyn FnOnce(&mut Settings) + Send>,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder").field("callbacks", &self.callbacks).finish_non_exhaustive()
+    }
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self {
+            place: Place::Memory,
+            provider: None,
+            callbacks: None,
+            allow: Vec::new(),
+            spill_bytes_max: SPILL_BYTES_MAX,
+            settings: Box::new(|_| ()),
+        }
+    }
+
+    /// Keeps orders in this directory, through crashes and loss of power. It is made if it is not there.
+    #[cfg(feature = "embedded")]
+    #[must_use]
+    pub fn embedded(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.place = Place::Embedded(dir.into());
+        self
+    }
+
+    /// Keeps orders in memory, the default: what is in flight when the process ends is lost. For tests and trials.
+    #[must_use]
+    pub fn in_memory(mut self) -> Self {
+        self.place = Place::Memory;
+        self
+    }
+
+    /// Who takes the attempts.
+    #[must_use]
+    pub fn provider(mut self, provider: impl Provider + 'static) -> Self {
+        self.provider = Some(Arc::new(provider));
+        self
+    }
+
+    /// Lets the provider call us, which is how doubts are settled. Without it answers are asked for.
+    #[must_use]
+    pub fn callbacks(mut self, callbacks: Callbacks) -> Self {
+        self.callbacks = Some(callbacks);
+        self
+    }
+
+    /// A page host that may be automated: `shop.example.org`, `*.example.org`, or `*`.
+    #[must_use]
+    pub fn allow(mut self, pattern: impl Into<String>) -> Self {
+        self.allow.push(pattern.into());
+        self
+    }
+
+    /// How much may wait on disk for a store that is away.
+    #[must_use]
+    pub const fn spill_bytes_max(mut self, bytes: u64) -> Self {
+        self.spill_bytes_max = bytes;
+        self
+    }
+
+    /// Everything else: spans, limits, kinds. Called once, with the defaults.
+    #[must_use]
+    pub fn settings(mut self, change: impl FnOnce(&mut Settings) + Send + 'static) -> Self {
+        let before = self.settings;
+        self.settings = Box::new(|settings| {
+            before(settings);
+            change(settings);
+        });
+        self
+    }
+
+    /// Opens the store and carries orders out until [`Quittance::stop`]. Needs a tokio runtime.
+    pub async fn start(mut self) -> Result<Quittance, StartError> {
+        let provider = self.provider.take().ok_or(StartError::NoProvider)?;
+        let callbacks = self.callbacks.clone();
+        let opening = {
+            let (provider, callbacks) = (Arc::clone(&provider), callbacks.clone());
+            // A large store takes seconds to open, and nothing else should wait for it.
+            tokio::task::spawn_blocking(move || self.assemble(provider, callbacks.as_ref()))
+        };
+        let node = match opening.await {
+            Ok(node) => node?,
+            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+        };
+        let mut running = Running::default();
+        if let Some(Callbacks { listen: address, limits, .. }) = callbacks {
+            let listener =
+                TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })?;
+            running.listens_on = listener.local_addr().ok();
+            let door = CallbackDoor::new(Arc::clone(&node.engine), provider, limits);
+            running.door = Some((door.clone(), tokio::spawn(door.serve(listener))));
+        }
+        let engine = Arc::clone(&node.engine);
+        running.worker = Some(tokio::spawn(async move { engine.work().await }));
+        // Whoever starts us says that the account is mended, or he will be told again that it is not.
+        let engine = Arc::clone(&node.engine);
+        running.releasing = Some(tokio::spawn(async move { engine.release().await.map(drop) }));
+        Ok(Quittance { running: Arc::new(std::sync::Mutex::new(running)), ..node })
+    }
+
+    /// Opens the store to look and to mend, and carries nothing out.
+    pub fn open(mut self) -> Result<Quittance, StartError> {
+        let provider = self.provider.take().unwrap_or_else(|| Arc::new(crate::nobody::Nobody));
+        self.assemble(provider, None)
+    }
+
+    fn assemble(
+        self,
+        provider: Arc<dyn Provider>,
+        callbacks: Option<&Callbacks>,
+    ) -> Result<Quittance, StartError> {
+        let node = u64::from_le_bytes(secret::draw().map_err(StartError::Secret)?);
+        let mut settings = Settings::new(node, quittance_catalog::kind);
+        (self.settings)(&mut settings);
+        for pattern in &self.allow {
+            settings.targets.allow.push(HostPattern::parse(pattern)?);
+        }
+        let (store, spill, dir): (Arc<dyn Store>, Arc<dyn Spill>, Option<PathBuf>) = match self.place {
+            Place::Memory => (Arc::new(MemoryStore::default()), Arc::new(MemorySpill::default()), None),
+            #[cfg(feature = "embedded")]
+            Place::Embedded(dir) => {
+                let store = quittance_store_embedded::EmbeddedStore::open(&dir)?;
+                let path = dir.join(SPILL_NAME);
+                let spill = SpillFile::open(&path, self.spill_bytes_max)
+                    .map_err(|source| StartError::Spill { path, source })?;
+                (Arc::new(store), Arc::new(spill), Some(dir))
+            }
+        };
+        if let Some(callbacks) = callbacks {
+            let secret = match (callbacks.secret, dir) {
+                (Some(secret), _) => Ok(secret),
+                (None, Some(dir)) => secret::kept_in(&dir),
+                (None, None) => secret::draw(),
+            };
+            let base = format!("{}{CALLBACK_PATH}", callbacks.public_url.trim_end_matches('/'));
+            settings.callback = Some(CallbackAddress::new(base, secret.map_err(StartError::Secret)?));
+        }
+        let clock = Arc::new(SystemClock);
+        let world = World { store: Arc::clone(&store), provider, clock, spill };
+        let engine = Arc::new(Engine::new(world, settings));
+        Ok(Quittance { engine, store, running: Arc::default() })
+    }
+}

@@ -1,0 +1,292 @@
+//! Quittance stands between you and an API that sells answers, and promises: paid once, never lost, never wasted,
+//! never stale, in plain sight.
+//!
+//! ```no_run
+//! use quittance::{ApiKey, ClassicProvider, ClassicSettings, Profile, Quittance, RecaptchaV2};
+//!
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let key = std::env::var("CAPTCHAAI_API_KEY")?;
+//! let provider = ClassicSettings::new("main", Profile::CaptchaAi, "https://ocr.captchaai.com", ApiKey::new(key));
+//! let quittance = Quittance::builder()
+//!     .embedded("./quittance-data")
+//!     .provider(ClassicProvider::new(provider)?)
+//!     .allow("*.example.org")
+//!     .start()
+//!     .await?;
+//!
+//! let solved = quittance.solve(RecaptchaV2::new("6Le-site-key", "https://shop.example.org/login")).await?;
+//! println!("{} (from {:?})", solved.text(), solved.origin);
+//!
+//! quittance.stop().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An order is durable when [`Quittance::place`] returns: whatever then happens to the caller, or to the process, it is
+//! carried out, by this process or by the next one that opens the same store. Whoever places the same order again joins
+//! it, and nothing is paid for twice as long as a doubt can be settled.
+#![forbid(unsafe_code)]
+
+mod builder;
+mod clock;
+mod nobody;
+mod order;
+mod secret;
+
+pub use builder::{Builder, Callbacks, SPILL_BYTES_MAX, StartError};
+pub use clock::SystemClock;
+pub use order::{
+    CloudflareChallenge, DEFAULT_TENANT, FunCaptcha, Geetest, GeetestV4, HCaptcha, Image, Order, RecaptchaV2,
+    RecaptchaV3, Text, Turnstile,
+};
+pub use quittance_classic::Profile;
+pub use quittance_engine::{PlaceError, Placed, Settings, Sparing, Targets, targets};
+pub use quittance_gateway::Limits;
+pub use quittance_lifecycle as lifecycle;
+pub use quittance_lifecycle::{Key, Origin, Value};
+pub use quittance_ports::{Day, Line, StoreError, Unreadable, Versioned, Which};
+pub use quittance_provider_classic::{Account, ApiKey, ClassicProvider, Settings as ClassicSettings};
+#[cfg(feature = "embedded")]
+pub use quittance_store_embedded::OpenError;
+
+use quittance_engine::{Applied, Engine, Outcome};
+use quittance_gateway::CallbackDoor;
+use quittance_lifecycle::{Answer, DeadCause, FailCause, Fault, Phase, Tally};
+use quittance_ports::{Clock, Store};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::task::JoinHandle;
+
+/// One node: it takes orders, carries them out and hands answers out. Clones share it.
+#[derive(Clone)]
+pub struct Quittance {
+    engine: Arc<Engine>,
+    store: Arc<dyn Store>,
+    running: Arc<Mutex<Running>>,
+}
+
+/// What runs in the background.
+#[derive(Default)]
+pub(crate) struct Running {
+    worker: Option<JoinHandle<()>>,
+    door: Option<(CallbackDoor, JoinHandle<()>)>,
+    releasing: Option<JoinHandle<Result<(), StoreError>>>,
+    listens_on: Option<SocketAddr>,
+}
+
+impl Drop for Running {
+    /// Whoever forgets to stop loses nothing: every order has an alarm in the store.
+    fn drop(&mut self) {
+        let door = self.door.take().map(|(_, task)| task.abort_handle());
+        let releasing = self.releasing.take().map(|task| task.abort_handle());
+        let worker = self.worker.take().map(|task| task.abort_handle());
+        [door, releasing, worker].into_iter().flatten().for_each(|task| task.abort());
+    }
+}
+
+/// A caller's claim on an order.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    pub placed: Placed,
+    engine: Arc<Engine>,
+}
+
+/// An answer, and where it came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Solved {
+    pub answer: Answer,
+    pub order: Key,
+    pub origin: Origin,
+}
+
+impl Solved {
+    /// The token, the text or the JSON document.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.answer.goods.text
+    }
+}
+
+/// Why there is no answer for this caller.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAnswer {
+    #[error("{}", failed(.0))]
+    Failed(FailCause),
+    #[error("it is a dead letter: {0}; see `quittance dead show {1}`, then replay or drop it")]
+    Dead(DeadCause, Key),
+    #[error("the answer has less life left than was asked for: place the order again")]
+    Expired,
+    #[error("the answer went to somebody else")]
+    TakenByAnother,
+    #[error("there is no answer yet; the order goes on: place it again to join it")]
+    NotYet,
+    #[error("the order is no longer on record")]
+    Forgotten,
+}
+
+fn failed(cause: &FailCause) -> String {
+    match cause {
+        FailCause::Refused(fault) => {
+            format!("the provider refuses it: {fault}; `quittance errors` says what that means")
+        }
+        FailCause::Cancelled => "it was cancelled".into(),
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SolveError {
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
+}
+
+impl Quittance {
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// Places an order and waits for its answer.
+    pub async fn solve(&self, order: impl Into<Order>) -> Result<Solved, SolveError> {
+        Ok(self.place(order).await?.wait().await?)
+    }
+
+    /// Places an order, or joins the one that is there. It is durable when this returns.
+    pub async fn place(&self, order: impl Into<Order>) -> Result<Ticket, PlaceError> {
+        let Order { kind, draft } = order.into();
+        let placed = self.engine.place(&kind, draft).await?;
+        Ok(Ticket { placed, engine: Arc::clone(&self.engine) })
+    }
+
+    /// A claim on an order that is on record.
+    pub async fn ticket(&self, key: &Key) -> Result<Option<Ticket>, StoreError> {
+        let Some(order) = self.read(key).await? else { return Ok(None) };
+        let min_life = order.terms.min_life;
+        let until = SystemClock.now() + order.terms.patience;
+        let placed = Placed { key: *key, claimant: *key, origin: Origin::Joined, min_life, until };
+        Ok(Some(Ticket { placed, engine: Arc::clone(&self.engine) }))
+    }
+
+    /// The record of an order.
+    pub async fn read(&self, key: &Key) -> Result<Option<Arc<lifecycle::Order>>, StoreError> {
+        self.engine.read(key).await
+    }
+
+    /// Orders in the order of their keys, from the first one after `after`; what cannot be read says so.
+    pub async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
+        self.store.list(which, after, limit).await
+    }
+
+    /// Nobody wants the order any more. What may be paid for goes on, for the stock.
+    pub async fn cancel(&self, key: &Key) -> Result<bool, StoreError> {
+        Ok(matches!(self.engine.cancel(key).await?, Applied::Advanced { .. }))
+    }
+
+    /// Sends a dead letter on its way again; says whether there was one.
+    pub async fn replay(&self, key: &Key) -> Result<bool, StoreError> {
+        Ok(matches!(self.engine.replay(key).await?, Applied::Advanced { .. }))
+    }
+
+    /// Gives a dead letter up for good; says whether there was one.
+    pub async fn drop_dead(&self, key: &Key) -> Result<bool, StoreError> {
+        Ok(matches!(self.engine.drop_dead(key).await?, Applied::Advanced { .. }))
+    }
+
+    /// The books of these days, both included.
+    pub async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.store.books(from, to).await
+    }
+
+    /// Why nothing is submitted until a person has mended the provider's account, if so.
+    #[must_use]
+    pub fn paused(&self) -> Option<Fault> {
+        self.engine.paused()
+    }
+
+    /// The provider's account has been mended: everything that waits for it goes on. Says how many orders that were.
+    pub async fn release(&self) -> Result<usize, StoreError> {
+        self.engine.release().await
+    }
+
+    /// Where callbacks are taken in, if they are.
+    #[must_use]
+    pub fn listens_on(&self) -> Option<SocketAddr> {
+        self.running().listens_on
+    }
+
+    /// How many callbacks carried a proof that was not ours, and how many said nothing that makes sense.
+    #[must_use]
+    pub fn strange_callbacks(&self) -> (u64, u64) {
+        let senseless = self.running().door.as_ref().map_or(0, |(door, _)| door.senseless());
+        (self.engine.forged(), senseless)
+    }
+
+    /// How many stored records could not be understood since the start.
+    #[must_use]
+    pub fn unreadable(&self) -> u64 {
+        self.engine.unreadable()
+    }
+
+    /// Takes nothing new, ends what is under way and returns. Nothing is lost by not calling it.
+    pub async fn stop(&self) {
+        self.engine.stop();
+        let (worker, door, releasing) = {
+            let mut running = self.running();
+            (running.worker.take(), running.door.take(), running.releasing.take())
+        };
+        if let Some(releasing) = releasing {
+            releasing.abort();
+        }
+        if let Some(worker) = worker {
+            // It ends by itself; if it panicked there is nothing left to wait for.
+            _ = worker.await;
+        }
+        if let Some((_, door)) = door {
+            door.abort();
+        }
+    }
+
+    fn running(&self) -> MutexGuard<'_, Running> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Quittance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Quittance").field("engine", &self.engine).finish_non_exhaustive()
+    }
+}
+
+impl Ticket {
+    #[must_use]
+    pub const fn order(&self) -> Key {
+        self.placed.key
+    }
+
+    /// Waits for the answer, until the caller's time is up. May be called again.
+    pub async fn wait(&self) -> Result<Solved, NoAnswer> {
+        let order = self.placed.key;
+        match self.engine.wait(&self.placed).await {
+            Outcome::Answered(answer) => Ok(Solved { answer, order, origin: self.placed.origin }),
+            Outcome::Expired => Err(NoAnswer::Expired),
+            Outcome::TakenByAnother => Err(NoAnswer::TakenByAnother),
+            Outcome::Failed(cause) => Err(NoAnswer::Failed(cause)),
+            Outcome::Dead(cause) => Err(NoAnswer::Dead(cause, order)),
+            Outcome::NotYet => Err(NoAnswer::NotYet),
+            Outcome::Forgotten => Err(NoAnswer::Forgotten),
+        }
+    }
+}
+
+/// Whether the phase of an order is one that only a person can end.
+#[must_use]
+pub const fn is_held(order: &lifecycle::Order) -> bool {
+    matches!(order.phase, Phase::Queued { held: true, .. })
+}

@@ -1,0 +1,31 @@
+//! Nobody: the provider of a node that only looks. It is never asked, and would take nothing.
+
+use async_trait::async_trait;
+use quittance_lifecycle::{Fault, FaultClass, PollOutcome, SubmitOutcome};
+use quittance_ports::{Callback, Provider, Saying, Submission};
+use std::time::Duration;
+
+pub(crate) struct Nobody;
+
+#[async_trait]
+impl Provider for Nobody {
+    async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
+        SubmitOutcome::Refused(Fault::new(FaultClass::Unreachable, "this node has no provider"))
+    }
+
+    async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        Vec::new()
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        1
+    }
+
+    fn submit_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+        None
+    }
+}

@@ -1,0 +1,340 @@
+//! What a caller wants, as types: one for each of the common kinds, with its fields as methods, and [`Order`] for all
+//! the rest. A typed order is an [`Order`] that cannot be misspelt.
+
+use quittance_lifecycle::{Draft, Reuse, Value};
+use std::time::Duration;
+
+/// In whose name orders are placed when nobody says.
+pub const DEFAULT_TENANT: &str = "default";
+
+/// What is wanted, once: a kind, its parameters, and the caller's conditions.
+///
+/// Parameters have the names of the classic protocol; `quittance kinds NAME` lists them.
+///
+/// ```
+/// use quittance::Order;
+///
+/// let order = Order::of("mt_captcha")
+///     .with("sitekey", "MTPublic-1")
+///     .with("pageurl", "https://example.com/login")
+///     .idempotency_key("login-4711");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub(crate) kind: String,
+    pub(crate) draft: Draft,
+}
+
+impl Order {
+    /// An order of any kind, known or not.
+    #[must_use]
+    pub fn of(kind: impl Into<String>) -> Self {
+        Self { kind: kind.into(), draft: Draft::new(DEFAULT_TENANT) }
+    }
+
+    /// A parameter: text, or the bytes of a file.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.draft = self.draft.with(name, value);
+        self
+    }
+
+    /// The same key is the same order, for as long as its record lives.
+    #[must_use]
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.draft.idempotency_key = Some(key.into());
+        self
+    }
+
+    /// An answer that nobody else gets, even if somebody asks for the same thing at the same time.
+    #[must_use]
+    pub fn exclusive(mut self) -> Self {
+        self.draft.reuse = Reuse::Exclusive;
+        self
+    }
+
+    /// An answer that whoever asks for the same thing within the window gets too: the default.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        self.draft.reuse = Reuse::Shared;
+        self
+    }
+
+    /// How much life the answer must have when it is handed out.
+    #[must_use]
+    pub fn min_life(mut self, span: Duration) -> Self {
+        self.draft.min_life = Some(span);
+        self
+    }
+
+    /// How long the order may take.
+    #[must_use]
+    pub fn patience(mut self, span: Duration) -> Self {
+        self.draft.patience = Some(span);
+        self
+    }
+
+    /// In whose name it is placed.
+    #[must_use]
+    pub fn tenant(mut self, name: impl Into<String>) -> Self {
+        self.draft.tenant = name.into();
+        self
+    }
+
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// All that was said so far.
+    #[must_use]
+    pub const fn draft(&self) -> &Draft {
+        &self.draft
+    }
+}
+
+macro_rules! typed {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident = $kind:literal ( $($need:ident => $need_param:literal : $need_type:ty),* )
+        { $($(#[$field_doc:meta])* $field:ident => $param:literal : $type:ty),* $(,)? }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub struct $name(Order);
+
+        impl $name {
+            #[must_use]
+            pub fn new($($need: $need_type),*) -> Self {
+                Self(Order::of($kind)$(.with($need_param, $need))*)
+            }
+
+            $($(#[$field_doc])*
+            #[must_use]
+            pub fn $field(self, value: $type) -> Self {
+                Self(self.0.with($param, value))
+            })*
+
+            /// See [`Order::with`]: for a parameter that has no method of its own.
+            #[must_use]
+            pub fn with(self, name: &str, value: impl Into<Value>) -> Self {
+                Self(self.0.with(name, value))
+            }
+
+            /// See [`Order::idempotency_key`].
+            #[must_use]
+            pub fn idempotency_key(self, key: impl Into<String>) -> Self {
+                Self(self.0.idempotency_key(key))
+            }
+
+            /// See [`Order::exclusive`].
+            #[must_use]
+            pub fn exclusive(self) -> Self {
+                Self(self.0.exclusive())
+            }
+
+            /// See [`Order::min_life`].
+            #[must_use]
+            pub fn min_life(self, span: Duration) -> Self {
+                Self(self.0.min_life(span))
+            }
+
+            /// See [`Order::patience`].
+            #[must_use]
+            pub fn patience(self, span: Duration) -> Self {
+                Self(self.0.patience(span))
+            }
+
+            /// See [`Order::tenant`].
+            #[must_use]
+            pub fn tenant(self, name: impl Into<String>) -> Self {
+                Self(self.0.tenant(name))
+            }
+        }
+
+        impl From<$name> for Order {
+            fn from(typed: $name) -> Self {
+                typed.0
+            }
+        }
+    )*};
+}
+
+typed! {
+    /// The letters in a picture.
+    ///
+    /// ```
+    /// use quittance::Image;
+    ///
+    /// let picture = vec![0xff; 2000];
+    /// let order = Image::new(picture).case_sensitive("1").min_length("4");
+    /// ```
+    Image = "image" (picture => "body": Vec<u8>) {
+        /// What the worker is told about it.
+        instructions => "textinstructions": &str,
+        case_sensitive => "regsense": &str,
+        numeric => "numeric": &str,
+        /// `1` if the picture shows a sum to be worked out.
+        calculate => "calc": &str,
+        phrase => "phrase": &str,
+        min_length => "min_len": &str,
+        max_length => "max_len": &str,
+        language => "lang": &str,
+    }
+
+    /// A question in words.
+    ///
+    /// ```
+    /// let order = quittance::Text::new("If tomorrow is Saturday, what day is today?").language("en");
+    /// ```
+    Text = "text" (question => "textcaptcha": &str) {
+        language => "lang": &str,
+    }
+
+    /// A reCAPTCHA v2 token, also of the invisible and the enterprise sort.
+    ///
+    /// ```
+    /// let order = quittance::RecaptchaV2::new("6Le-site-key", "https://example.com/login").invisible("1");
+    /// ```
+    RecaptchaV2 = "recaptcha_v2" (site_key => "googlekey": &str, page => "pageurl": &str) {
+        invisible => "invisible": &str,
+        enterprise => "enterprise": &str,
+        data_s => "data-s": &str,
+        action => "action": &str,
+        user_agent => "userAgent": &str,
+        cookies => "cookies": &str,
+        proxy => "proxy": &str,
+        proxy_type => "proxytype": &str,
+    }
+
+    /// A reCAPTCHA v3 token.
+    ///
+    /// ```
+    /// let order = quittance::RecaptchaV3::new("6Le-site-key", "https://example.com/login").action("login").min_score("0.7");
+    /// ```
+    RecaptchaV3 = "recaptcha_v3" (site_key => "googlekey": &str, page => "pageurl": &str) {
+        action => "action": &str,
+        min_score => "min_score": &str,
+        enterprise => "enterprise": &str,
+    }
+
+    /// An hCaptcha token.
+    ///
+    /// ```
+    /// let order = quittance::HCaptcha::new("site-key", "https://example.com/login");
+    /// ```
+    HCaptcha = "hcaptcha" (site_key => "sitekey": &str, page => "pageurl": &str) {
+        invisible => "invisible": &str,
+        /// What the page calls `rqdata`.
+        data => "data": &str,
+        user_agent => "userAgent": &str,
+        proxy => "proxy": &str,
+        proxy_type => "proxytype": &str,
+    }
+
+    /// A Turnstile token.
+    ///
+    /// ```
+    /// let order = quittance::Turnstile::new("0x4AAA", "https://example.com/login").action("login");
+    /// ```
+    Turnstile = "turnstile" (site_key => "sitekey": &str, page => "pageurl": &str) {
+        action => "action": &str,
+        /// What the page calls `cData`.
+        data => "data": &str,
+        /// What the page calls `chlPageData`.
+        page_data => "pagedata": &str,
+        user_agent => "userAgent": &str,
+        proxy => "proxy": &str,
+        proxy_type => "proxytype": &str,
+    }
+
+    /// A GeeTest v3 answer. A challenge is good for one load of the page.
+    ///
+    /// ```
+    /// let order = quittance::Geetest::new("gt", "challenge", "https://example.com/login");
+    /// ```
+    Geetest = "geetest" (gt => "gt": &str, challenge => "challenge": &str, page => "pageurl": &str) {
+        api_server => "api_server": &str,
+        user_agent => "userAgent": &str,
+    }
+
+    /// A GeeTest v4 answer.
+    ///
+    /// ```
+    /// let order = quittance::GeetestV4::new("captcha-id", "https://example.com/login");
+    /// ```
+    GeetestV4 = "geetest_v4" (captcha_id => "captcha_id": &str, page => "pageurl": &str) {
+        user_agent => "userAgent": &str,
+    }
+
+    /// A FunCaptcha token.
+    ///
+    /// ```
+    /// let order = quittance::FunCaptcha::new("public-key", "https://example.com/login");
+    /// ```
+    FunCaptcha = "funcaptcha" (public_key => "publickey": &str, page => "pageurl": &str) {
+        service_url => "surl": &str,
+        blob => "data[blob]": &str,
+        user_agent => "userAgent": &str,
+        proxy => "proxy": &str,
+        proxy_type => "proxytype": &str,
+    }
+
+    /// A clearance cookie, good for the same proxy and browser only.
+    ///
+    /// ```
+    /// let order = quittance::CloudflareChallenge::new("https://example.com/", "user:pass@192.0.2.1:8080", "HTTP");
+    /// ```
+    CloudflareChallenge = "cloudflare_challenge"
+        (page => "pageurl": &str, proxy => "proxy": &str, proxy_type => "proxytype": &str) {
+        user_agent => "userAgent": &str,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A typed order whose names the catalog does not know would be refused, or worse, identified wrongly.
+    #[test]
+    fn every_typed_order_says_what_its_kind_understands() {
+        let page = "https://example.com/";
+        let orders: [Order; 10] = [
+            Image::new(vec![1; 200])
+                .instructions("x")
+                .case_sensitive("1")
+                .numeric("1")
+                .calculate("1")
+                .phrase("1")
+                .min_length("1")
+                .max_length("2")
+                .language("en")
+                .into(),
+            Text::new("?").language("en").into(),
+            RecaptchaV2::new("k", page)
+                .invisible("1")
+                .enterprise("1")
+                .data_s("s")
+                .action("a")
+                .user_agent("u")
+                .cookies("c")
+                .into(),
+            RecaptchaV3::new("k", page).action("a").min_score("0.3").enterprise("1").into(),
+            HCaptcha::new("k", page).invisible("1").data("d").user_agent("u").into(),
+            Turnstile::new("k", page).action("a").data("d").page_data("p").user_agent("u").into(),
+            Geetest::new("g", "c", page).api_server("s").user_agent("u").into(),
+            GeetestV4::new("c", page).user_agent("u").into(),
+            FunCaptcha::new("k", page).service_url("s").blob("b").user_agent("u").into(),
+            CloudflareChallenge::new(page, "192.0.2.1:80", "HTTP").user_agent("u").into(),
+        ];
+        for order in orders {
+            let kind = quittance_catalog::kind(order.kind()).expect("a kind of the catalog");
+            for name in order.draft.params.keys() {
+                assert!(kind.fields.iter().any(|field| field.name == name), "{}: {name}", order.kind());
+            }
+            for field in kind.fields.iter().filter(|field| field.required) {
+                assert!(order.draft.params.contains_key(field.name), "{}: {}", order.kind(), field.name);
+            }
+        }
+    }
+}

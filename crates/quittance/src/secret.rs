@@ -1,0 +1,73 @@
+//! The secret by which we know our own callback addresses. It is drawn once and kept beside the store: addresses that
+//! were given out before a restart must still be ours after it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+const NAME: &str = "callback-secret";
+
+/// Something that nobody can guess.
+pub(crate) fn draw<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(bytes)
+}
+
+/// The secret of this directory, drawn if there is none.
+pub(crate) fn kept_in(dir: &Path) -> io::Result<[u8; 32]> {
+    let path = dir.join(NAME);
+    if let Some(secret) = read(&path)? {
+        return Ok(secret);
+    }
+    let secret = draw::<32>()?;
+    // Written whole under another name first: a crash in the middle must not leave half a secret.
+    let draft = dir.join(format!("{NAME}.new"));
+    let mut file = private(&draft)?;
+    file.write_all(&secret)?;
+    file.sync_all()?;
+    fs::rename(&draft, &path)?;
+    File::open(dir)?.sync_all()?;
+    Ok(secret)
+}
+
+fn read(path: &Path) -> io::Result<Option<[u8; 32]>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        opened => opened?,
+    };
+    let mut found = Vec::new();
+    file.take(64).read_to_end(&mut found)?;
+    let secret = found.try_into().map_err(|_| {
+        let what = format!(
+            "{} must hold exactly 32 bytes: restore it, or delete it to draw a new one",
+            path.display()
+        );
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    })?;
+    Ok(Some(secret))
+}
+
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_drawn_once_and_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = kept_in(dir.path()).unwrap();
+        assert_eq!(kept_in(dir.path()).unwrap(), first);
+        assert_ne!(first, [0; 32]);
+        fs::write(dir.path().join(NAME), b"short").unwrap();
+        let error = kept_in(dir.path()).unwrap_err();
+        assert!(error.to_string().contains("32 bytes"), "{error}");
+    }
+}

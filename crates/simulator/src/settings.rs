@@ -1,0 +1,250 @@
+//! What the stand-in is told before it starts: who may ask, what things cost, how long they take and how strict it is.
+//! Every bound is named here.
+
+use crate::faults::Faults;
+use crate::script::Rule;
+use serde::{Deserialize, Serialize, Serializer};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+
+/// The key of the account that [`Settings::default`] opens.
+pub const DEMO_KEY: &str = "0123456789abcdef0123456789abcdef";
+/// Real keys have this length, and another one is refused before it is looked up.
+pub const KEY_CHARS: usize = 32;
+
+/// Whose habits are played.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Profile {
+    #[default]
+    #[serde(rename = "2captcha")]
+    TwoCaptcha,
+    #[serde(rename = "captchaai")]
+    CaptchaAi,
+}
+
+/// An API key; neither `{:?}` nor JSON shows it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(transparent)]
+pub struct Key(String);
+
+impl Key {
+    #[must_use]
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    pub(crate) fn is(&self, given: &str) -> bool {
+        self.0 == given
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(hidden)")
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str("(hidden)")
+    }
+}
+
+/// An account at the provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Account {
+    /// How the ledger calls it.
+    pub name: String,
+    pub key: Key,
+    #[serde(default)]
+    pub balance_micros: u64,
+    /// How many tasks may be open at once; captchaai sells these.
+    #[serde(default)]
+    pub threads: u32,
+    /// captchaai: no task is taken although threads are free.
+    #[serde(default)]
+    pub plan_ended: bool,
+}
+
+/// From, and up to but not including, in milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Span {
+    pub from: u64,
+    pub to: u64,
+}
+
+/// The limits past which an account or an address is banned for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Pace {
+    pub is_on: bool,
+    /// More in.php calls than this in the window: `MAX_USER_TURN`.
+    pub submits_max: usize,
+    pub submits_window_ms: u64,
+    pub turn_ban_ms: u64,
+    /// As many unknown keys from one address: `ERROR: 1004` or `IP_BANNED`.
+    pub wrong_keys_max: u32,
+    pub wrong_key_ban_ms: u64,
+    /// More res.php calls than this per task, and those for free: `ERROR: 1005`.
+    pub polls_per_task: u64,
+    pub polls_free: u64,
+    pub poll_ban_ms: u64,
+    /// As many refusals in the window: `ERROR: 1001` (no slot), `1002` (no money) or `1003` (mostly errors).
+    pub refusals_max: usize,
+    pub refusals_window_ms: u64,
+    pub no_slot_ban_ms: u64,
+    pub zero_balance_ban_ms: u64,
+    pub errors_ban_ms: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            is_on: true,
+            submits_max: 60,
+            submits_window_ms: 3_000,
+            turn_ban_ms: 10_000,
+            wrong_keys_max: 5,
+            wrong_key_ban_ms: 600_000,
+            polls_per_task: 20,
+            polls_free: 1_200,
+            poll_ban_ms: 300_000,
+            refusals_max: 120,
+            refusals_window_ms: 60_000,
+            no_slot_ban_ms: 600_000,
+            zero_balance_ban_ms: 300_000,
+            errors_ban_ms: 30_000,
+        }
+    }
+}
+
+impl Pace {
+    /// No bans: for tests that are about something else.
+    #[must_use]
+    pub fn off() -> Self {
+        Self { is_on: false, ..Self::default() }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    pub listen: SocketAddr,
+    pub profile: Profile,
+    pub accounts: Vec<Account>,
+    /// Same seed, same requests: same faults, same solve times.
+    pub seed: u64,
+    /// How many times faster than life tasks are solved.
+    pub speed: f64,
+    pub solve_ms: Span,
+    pub solve_ms_by_method: BTreeMap<String, Span>,
+    pub price_micros: u64,
+    pub price_micros_by_method: BTreeMap<String, u64>,
+    /// 2captcha: how many open tasks an account may have before there is no slot.
+    pub queue_max: usize,
+    /// What an account without room is told; by default what the profile says.
+    pub busy_code: Option<String>,
+    /// After this long a result is gone, and its id is unknown.
+    pub result_lifetime_ms: u64,
+    pub report_window_ms: u64,
+    pub image_bytes_min: usize,
+    pub image_bytes_max: usize,
+    pub image_pixels_max: u32,
+    pub pace: Pace,
+    /// 2captcha: call back only where the account has registered the address.
+    pub strict_pingback: bool,
+    pub pingback_timeout_ms: u64,
+    pub faults: Faults,
+    pub script: Vec<Rule>,
+    pub body_bytes_max: usize,
+    pub connections_max: usize,
+    /// Older tasks that are over leave the ledger; the totals keep them.
+    pub tasks_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let quick = Span { from: 2_000, to: 12_000 };
+        let pictures = ["post", "base64", "textcaptcha", "rotatecaptcha", "bls"];
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            profile: Profile::TwoCaptcha,
+            accounts: vec![Account {
+                name: "demo".to_owned(),
+                key: Key::new(DEMO_KEY),
+                balance_micros: 10_000_000,
+                threads: 100,
+                plan_ended: false,
+            }],
+            seed: 0,
+            speed: 1.0,
+            solve_ms: Span { from: 10_000, to: 60_000 },
+            solve_ms_by_method: pictures.map(|method| (method.to_owned(), quick)).into(),
+            price_micros: 2_990,
+            price_micros_by_method: pictures.map(|method| (method.to_owned(), 500)).into(),
+            queue_max: 100,
+            busy_code: None,
+            result_lifetime_ms: 24 * 3_600_000,
+            report_window_ms: 15 * 60_000,
+            image_bytes_min: 100,
+            image_bytes_max: 600_000,
+            image_pixels_max: 1_000,
+            pace: Pace::default(),
+            strict_pingback: false,
+            pingback_timeout_ms: 5_000,
+            faults: Faults::default(),
+            script: Vec::new(),
+            body_bytes_max: 4 << 20,
+            connections_max: 4_096,
+            tasks_max: 200_000,
+        }
+    }
+}
+
+impl Settings {
+    /// For tests: answers are there within milliseconds, and nobody is banned.
+    #[must_use]
+    pub fn quick(profile: Profile) -> Self {
+        Self {
+            profile,
+            solve_ms: Span { from: 1, to: 2 },
+            solve_ms_by_method: BTreeMap::new(),
+            pace: Pace::off(),
+            ..Self::default()
+        }
+    }
+
+    /// Accounts that are told apart, with keys that the provider would look up at all.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        for (index, account) in self.accounts.iter().enumerate() {
+            let name = &account.name;
+            if account.key.0.chars().count() != KEY_CHARS {
+                return Err(format!("the key of account {name:?} has not {KEY_CHARS} characters"));
+            }
+            let others = &self.accounts[..index];
+            if others.iter().any(|other| other.name == *name || other.key == account.key) {
+                return Err(format!("account {name:?} has the name or the key of another"));
+            }
+        }
+        Ok(())
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a float that is too large becomes the largest number"
+    )]
+    pub(crate) fn at_speed(&self, ms: u64) -> u64 {
+        (ms as f64 / self.speed.max(f64::MIN_POSITIVE)) as u64
+    }
+
+    pub(crate) fn solve_span(&self, method: &str) -> Span {
+        self.solve_ms_by_method.get(method).copied().unwrap_or(self.solve_ms)
+    }
+
+    pub(crate) fn price_micros(&self, method: &str) -> u64 {
+        self.price_micros_by_method.get(method).copied().unwrap_or(self.price_micros)
+    }
+}

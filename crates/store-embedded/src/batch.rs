@@ -1,0 +1,267 @@
+//! One transaction's worth of commits: who wins is decided here, in the order in which they came, each seeing what
+//! those before it will have written. Then all of it is written, and only then shown.
+
+use crate::books::{self, Entries};
+use crate::row::{Found, Head, Kept, Marks, Reading, terms_sum};
+use crate::shared::Shared;
+use crate::sum;
+use crate::trouble::Trouble;
+use crate::writer::{Done, Failed, Task, Write};
+use quittance_lifecycle::{Key, Order, Tally};
+use quittance_ports::{Commit, Line, StoreError, Version, Versioned};
+use quittance_record::encode_terms;
+use rusqlite::{Connection, params};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Terms up to this size stand in the row of their order; larger ones are not written again at every step.
+const INLINE_TERMS_MAX: usize = 2048;
+/// How many changes are shown at once, before whoever waits for the indices gets a turn.
+const PUBLISHED_AT_ONCE: usize = 64;
+const PAGE_BYTES: usize = 4096;
+
+const UPDATE: &str = "UPDATE order_records SET version = ?1, life = ?2, due = ?3, spoils = ?4, target = ?5, \
+     forget_at = ?6, phase = ?7, record_sum = ?8, sum = ?9, record = ?10 WHERE id = ?11 AND version = ?12";
+const REPLACE: &str = "REPLACE INTO order_records (id, key, version, life, due, spoils, target, forget_at, phase, kind, \
+     tenant, record_sum, terms_sum, sum, record, terms) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+
+/// One order that will be written.
+struct Change<'a> {
+    kept: Kept,
+    /// What stood there before.
+    old: Option<Versioned>,
+    record: &'a [u8],
+    record_sum: u64,
+    /// If they differ from those that stand there.
+    terms: Option<Cow<'a, [u8]>>,
+}
+
+pub(crate) struct Batch<'a> {
+    pub(crate) answers: Vec<Result<Done, StoreError>>,
+    pub(crate) last_version: u64,
+    pub(crate) next_id: i64,
+    changes: Vec<Change<'a>>,
+    books: Entries,
+}
+
+impl<'a> Batch<'a> {
+    /// Reads what it must, and writes nothing.
+    pub(crate) fn decide(
+        shared: &Shared,
+        conn: &Connection,
+        tasks: &'a [Task],
+        last_version: u64,
+        next_id: i64,
+    ) -> Result<Self, Trouble> {
+        let mut batch = Self {
+            answers: Vec::with_capacity(tasks.len()),
+            last_version,
+            next_id,
+            changes: Vec::with_capacity(tasks.len()),
+            books: Entries::new(),
+        };
+        // Where each order stands that was written a moment ago, by its place among the changes.
+        let mut written: BTreeMap<Key, usize> = BTreeMap::new();
+        for task in tasks {
+            let answer = match task {
+                Task::Commit(write) => {
+                    let earlier = written.get(&write.next.key).map(|at| batch.changes[*at].kept.clone());
+                    let stands = match earlier {
+                        Some(kept) => Ok(Some(kept)),
+                        None => stands(shared, conn, &write.next.key)?,
+                    };
+                    stands.map(|stands| {
+                        let commit = batch.commit(write, stands);
+                        if matches!(commit, Commit::Done(_)) {
+                            written.insert(write.next.key, batch.changes.len() - 1);
+                        }
+                        Done::Committed(commit)
+                    })
+                }
+                Task::Count(entry) => {
+                    batch.book(entry.0.clone(), &entry.1);
+                    Ok(Done::Counted)
+                }
+                // It comes alone and never gets here; if it did it would do nothing.
+                Task::Purge { .. } => Ok(Done::Purged(0)),
+            };
+            batch.answers.push(answer);
+        }
+        Ok(batch)
+    }
+
+    fn commit(&mut self, write: &'a Write, stands: Option<Kept>) -> Commit {
+        let found = stands.as_ref().map_or(Version::ABSENT, |stands| stands.versioned.version);
+        if found != write.expected {
+            return Commit::Conflict(stands.map(|stands| Box::new(stands.versioned)));
+        }
+        let next = &write.next;
+        self.last_version += 1;
+        let version = Version(self.last_version);
+        self.book(Line::of(next, write.at), &write.tally);
+        let same_terms = stands.as_ref().filter(|stands| has_terms_of(&stands.versioned.order, next));
+        let (terms, sum) = match same_terms {
+            Some(stands) => (None, stands.terms_sum),
+            None => {
+                let encode = || Cow::Owned(encode_terms(&next.terms));
+                let terms = write.terms.as_deref().map_or_else(encode, Cow::Borrowed);
+                let sum = terms_sum(&next.key, &terms);
+                (Some(terms), sum)
+            }
+        };
+        let id = stands.as_ref().map_or(self.next_id, |stands| stands.id);
+        self.next_id = self.next_id.max(id + 1);
+        let versioned = Versioned { version, order: Arc::clone(next) };
+        self.changes.push(Change {
+            kept: Kept { id, versioned, terms_sum: sum },
+            old: stands.map(|stands| stands.versioned),
+            record: &write.record,
+            record_sum: sum::of_bytes(&write.record),
+            terms,
+        });
+        Commit::Done(version)
+    }
+
+    /// A tally of nothing opens no line.
+    fn book(&mut self, line: Line, tally: &Tally) {
+        if *tally != Tally::default() {
+            *self.books.entry(line).or_default() += *tally;
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.changes.is_empty() && self.books.is_empty()
+    }
+
+    pub(crate) fn key_and_row(&self, at: usize) -> (Key, i64) {
+        let Kept { id, versioned, .. } = &self.changes[at].kept;
+        (versioned.order.key, *id)
+    }
+
+    /// To be called within a transaction.
+    pub(crate) fn write(&self, conn: &Connection) -> Result<(), Failed> {
+        for (at, change) in self.changes.iter().enumerate() {
+            change.write(conn).map_err(|error| Failed { at: Some(at), trouble: error.into() })?;
+        }
+        if !self.changes.is_empty() {
+            let last = self.last_version.cast_signed();
+            conn.prepare_cached("UPDATE counter SET last_version = ?1")?.execute([last])?;
+        }
+        books::add(conn, &self.books)?;
+        Ok(())
+    }
+
+    /// Shows what has become durable: to the indices, to readers, and to whoever waits.
+    pub(crate) fn publish(&self, shared: &Shared) {
+        for changes in self.changes.chunks(PUBLISHED_AT_ONCE) {
+            let mut ledger = shared.ledger();
+            for Change { kept, old, .. } in changes {
+                let order = &kept.versioned.order;
+                let old = old.as_ref().map(|old| Marks::of(&old.order));
+                ledger.replace(&order.key, kept.id, old, Some(Marks::of(order)));
+            }
+            drop(ledger);
+            for Change { kept, .. } in changes {
+                shared.cache.write(kept);
+            }
+        }
+        for Change { kept, .. } in &self.changes {
+            let order = &kept.versioned.order;
+            if !order.is_awaited() {
+                shared.watchers.wake(&order.key);
+            }
+        }
+        let large = |change: &Change<'_>| change.terms.as_ref().map_or(0, |terms| terms.len() / PAGE_BYTES);
+        let pages = self.changes.iter().map(|change| 1 + large(change)).sum::<usize>();
+        shared.wal.written(1 + pages as u64);
+    }
+}
+
+/// Terms do not change during a life, and are then the very same; but nobody promises it.
+fn has_terms_of(stands: &Order, next: &Order) -> bool {
+    Arc::ptr_eq(&stands.terms, &next.terms) || stands.terms == next.terms
+}
+
+/// What stands under a key before this transaction. It is read whole even if only its version matters: nobody writes
+/// over a record that he cannot read.
+fn stands(
+    shared: &Shared,
+    conn: &Connection,
+    key: &Key,
+) -> Result<Result<Option<Kept>, StoreError>, Trouble> {
+    if let Ok(kept) = shared.cache.look(key) {
+        return Ok(Ok(Some(kept)));
+    }
+    if let Some(corrupt) = shared.is_broken(key) {
+        return Ok(Err(corrupt));
+    }
+    let ids = shared.ledger().rows(key);
+    for id in ids {
+        match Reading::new(conn)?.row(id)? {
+            Found::Whole(kept) if kept.versioned.order.key == *key => return Ok(Ok(Some(kept))),
+            Found::Whole(_) | Found::Gone => {}
+            // If it cannot even say whose it is, it may be this one.
+            Found::Broken(broken) => return Ok(Err(shared.set_aside(key, id, &broken.detail))),
+        }
+    }
+    Ok(Ok(None))
+}
+
+impl Change<'_> {
+    fn write(&self, conn: &Connection) -> rusqlite::Result<()> {
+        let Kept { id, versioned: Versioned { version, order }, terms_sum } = &self.kept;
+        let head = Head::of(order, *version, self.record_sum, *terms_sum);
+        let sum = head.sum().cast_signed();
+        let Marks { due, shelf, forget_at, .. } = head.marks;
+        let due = due.map(|at| at.as_millis().cast_signed());
+        let spoils = shelf.map(|(_, at)| at.as_millis().cast_signed());
+        let target = shelf.as_ref().map(|(target, _)| &target.0[..]);
+        let forget_at = forget_at.map(|at| at.as_millis().cast_signed());
+        let version = version.0.cast_signed();
+        let record_sum = self.record_sum.cast_signed();
+        let record = text(self.record)?;
+        let Some(terms) = &self.terms else {
+            let seen = self.old.as_ref().map_or(0, |old| old.version.0.cast_signed());
+            let changed = conn.prepare_cached(UPDATE)?.execute(params![
+                version, head.life, due, spoils, target, forget_at, head.phase, record_sum, sum, record, id,
+                seen
+            ])?;
+            // Memory and disk do not agree, and the disk is right.
+            return if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) };
+        };
+        let terms = text(terms)?;
+        let inline = (terms.len() <= INLINE_TERMS_MAX).then_some(terms);
+        conn.prepare_cached(REPLACE)?.execute(params![
+            id,
+            &head.key.0[..],
+            version,
+            head.life,
+            due,
+            spoils,
+            target,
+            forget_at,
+            head.phase,
+            head.kind,
+            head.tenant,
+            record_sum,
+            terms_sum.cast_signed(),
+            sum,
+            record,
+            inline
+        ])?;
+        if inline.is_none() {
+            conn.prepare_cached("REPLACE INTO large_terms (id, terms) VALUES (?1, ?2)")?
+                .execute(params![id, terms])?;
+        } else if self.old.is_some() {
+            conn.prepare_cached("DELETE FROM large_terms WHERE id = ?1")?.execute([id])?;
+        }
+        Ok(())
+    }
+}
+
+/// Records are JSON, and written as text so that people can read them.
+fn text(json: &[u8]) -> rusqlite::Result<&str> {
+    std::str::from_utf8(json).map_err(|error| rusqlite::Error::Utf8Error(0, error))
+}

@@ -1,0 +1,213 @@
+//! The orders that were touched last, ready to be shown without SQLite and without another thread: whoever places an
+//! order that exists, or waits for one, is answered from here. It only ever shows what is durable, and it is bounded.
+
+use crate::desk::lock;
+use crate::row::Kept;
+use hashbrown::HashMap;
+use quittance_lifecycle::{Attempt, Entry, Key, Order, Phase};
+use quittance_ports::Version;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+const SHARDS: usize = 64;
+
+pub(crate) struct Cache {
+    shards: Vec<Mutex<Shard>>,
+    orders_max: usize,
+    bytes_max: usize,
+}
+
+#[derive(Default)]
+struct Shard {
+    /// Never walked through, so its order is nobody's business; twice as fast here as an ordered map.
+    orders: HashMap<Key, Cached>,
+    /// In the order in which they came; whoever is found at the front and was looked at meanwhile goes to the back.
+    line: BTreeMap<u64, Key>,
+    arrivals: u64,
+    bytes: usize,
+    /// How often something here was written: a reader that began before a write must not put the past in its place.
+    writes: u64,
+}
+
+struct Cached {
+    kept: Kept,
+    place: u64,
+    bytes: usize,
+    was_seen: bool,
+}
+
+/// A key was not here; whoever reads it from the disk brings this along.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Miss {
+    writes: u64,
+}
+
+/// Roughly what it costs to keep an order in memory.
+fn size(order: &Order) -> usize {
+    let text = match &order.phase {
+        Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => answer.goods.text.len(),
+        _ => 0,
+    };
+    // Names of tasks, codes of faults and the nodes of maps: they differ, and each is small.
+    let odds = 512;
+    size_of::<Order>()
+        + order.attempts.len() * size_of::<Attempt>()
+        + order.story.entries.len() * size_of::<Entry>()
+        + order.terms.size()
+        + text
+        + odds
+}
+
+impl Cache {
+    pub(crate) fn new(orders_max: usize, bytes_max: usize) -> Self {
+        let shards = std::iter::repeat_with(Mutex::default).take(SHARDS).collect();
+        Self { shards, orders_max: orders_max / SHARDS, bytes_max: bytes_max / SHARDS }
+    }
+
+    fn shard(&self, key: &Key) -> &Mutex<Shard> {
+        &self.shards[usize::from(key.0[31]) % SHARDS]
+    }
+
+    pub(crate) fn look(&self, key: &Key) -> Result<Kept, Miss> {
+        let mut shard = lock(self.shard(key));
+        let writes = shard.writes;
+        let cached = shard.orders.get_mut(key).ok_or(Miss { writes })?;
+        cached.was_seen = true;
+        Ok(cached.kept.clone())
+    }
+
+    /// What was read from the disk after `miss`; left out if anything here was written since.
+    pub(crate) fn offer(&self, miss: Miss, kept: &Kept) {
+        let key = &kept.versioned.order.key;
+        let mut shard = lock(self.shard(key));
+        let found = shard.orders.get(key).map_or(Version::ABSENT, |cached| cached.kept.versioned.version);
+        if shard.writes == miss.writes && found < kept.versioned.version {
+            self.insert(&mut shard, kept);
+        }
+    }
+
+    /// What has just become durable.
+    pub(crate) fn write(&self, kept: &Kept) {
+        let mut shard = lock(self.shard(&kept.versioned.order.key));
+        shard.writes += 1;
+        self.insert(&mut shard, kept);
+    }
+
+    pub(crate) fn remove(&self, key: &Key) {
+        let mut shard = lock(self.shard(key));
+        shard.writes += 1;
+        shard.remove(key);
+    }
+
+    pub(crate) fn clear(&self) {
+        for shard in &self.shards {
+            let mut shard = lock(shard);
+            *shard = Shard { writes: shard.writes + 1, ..Shard::default() };
+        }
+    }
+
+    fn insert(&self, shard: &mut Shard, kept: &Kept) {
+        let key = kept.versioned.order.key;
+        shard.remove(&key);
+        let place = shard.arrivals;
+        shard.arrivals += 1;
+        let bytes = size(&kept.versioned.order);
+        shard.bytes += bytes;
+        shard.line.insert(place, key);
+        shard.orders.insert(key, Cached { kept: kept.clone(), place, bytes, was_seen: false });
+        while shard.orders.len() > self.orders_max || shard.bytes > self.bytes_max {
+            shard.make_room();
+        }
+    }
+}
+
+impl Shard {
+    fn remove(&mut self, key: &Key) {
+        if let Some(cached) = self.orders.remove(key) {
+            self.line.remove(&cached.place);
+            self.bytes -= cached.bytes;
+        }
+    }
+
+    /// Ends, because whoever is passed over once is not seen again in between.
+    fn make_room(&mut self) {
+        while let Some((_, key)) = self.line.pop_first() {
+            let Some(cached) = self.orders.get_mut(&key) else { continue };
+            if !std::mem::take(&mut cached.was_seen) {
+                self.remove(&key);
+                return;
+            }
+            cached.place = self.arrivals;
+            self.line.insert(self.arrivals, key);
+            self.arrivals += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cache, SHARDS, size};
+    use crate::row::Kept;
+    use quittance_lifecycle::{Key, Order};
+    use quittance_ports::conformance::samples;
+    use quittance_ports::{Version, Versioned};
+    use std::sync::Arc;
+
+    /// All of one shard.
+    fn kept(n: u8, version: u64) -> Kept {
+        let mut key = [0; 32];
+        key[0] = n;
+        let order = Order { key: Key(key), ..(*samples::queued("any", samples::START).order).clone() };
+        Kept {
+            id: 1,
+            versioned: Versioned { version: Version(version), order: Arc::new(order) },
+            terms_sum: 0,
+        }
+    }
+
+    fn shown(cache: &Cache, n: u8) -> Option<u64> {
+        cache.look(&kept(n, 0).versioned.order.key).ok().map(|kept| kept.versioned.version.0)
+    }
+
+    #[test]
+    fn whoever_read_before_a_write_does_not_bring_the_past_back() {
+        let cache = Cache::new(10 * SHARDS, usize::MAX);
+        let key = kept(1, 0).versioned.order.key;
+        let miss = cache.look(&key).unwrap_err();
+        cache.write(&kept(1, 6));
+        cache.offer(miss, &kept(1, 5));
+        assert_eq!(shown(&cache, 1), Some(6));
+
+        let miss = cache.look(&kept(2, 0).versioned.order.key).unwrap_err();
+        cache.remove(&key);
+        cache.offer(miss, &kept(1, 6));
+        assert_eq!(shown(&cache, 1), None, "it is gone, whatever a reader saw before");
+
+        let miss = cache.look(&key).unwrap_err();
+        cache.offer(miss, &kept(1, 7));
+        cache.offer(miss, &kept(1, 6));
+        assert_eq!(shown(&cache, 1), Some(7), "of two readers the later one is right");
+        let miss = cache.look(&kept(3, 0).versioned.order.key).unwrap_err();
+        cache.clear();
+        cache.offer(miss, &kept(3, 1));
+        assert_eq!((shown(&cache, 1), shown(&cache, 3)), (None, None));
+    }
+
+    #[test]
+    fn it_keeps_what_was_looked_at_and_stays_within_its_bounds() {
+        let cache = Cache::new(3 * SHARDS, usize::MAX);
+        (0..3).for_each(|n| cache.write(&kept(n, 1)));
+        assert_eq!(shown(&cache, 0), Some(1));
+        (3..5).for_each(|n| cache.write(&kept(n, 1)));
+        let left: Vec<u8> = (0..5).filter(|n| shown(&cache, *n).is_some()).collect();
+        assert_eq!(left, [0, 3, 4]);
+
+        let one = size(&kept(0, 1).versioned.order);
+        let cache = Cache::new(100 * SHARDS, (2 * one + one / 2) * SHARDS);
+        (0..10).for_each(|n| cache.write(&kept(n, 1)));
+        assert_eq!((0..10).filter(|n| shown(&cache, *n).is_some()).count(), 2, "by bytes as well");
+        let cache = Cache::new(0, usize::MAX);
+        cache.write(&kept(0, 1));
+        assert_eq!(shown(&cache, 0), None, "and it may have no room at all");
+    }
+}

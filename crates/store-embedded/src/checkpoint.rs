@@ -1,0 +1,132 @@
+//! Moves what is durable from the log into the database, off the path of the writers, so that the log cannot grow
+//! without bound. When writers never pause the log never comes to an end by itself; then the writer is asked to
+//! begin it anew between two transactions, which is quick because nearly all of it has been moved.
+
+use crate::desk::lock;
+use crate::home::BUSY_TIMEOUT;
+use crate::shared::Shared;
+use rusqlite::Connection;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Pages in the log before they are moved: the more, the more often a page that was written many times is moved once.
+const MOVE_PAGES: u64 = 8 << 10;
+/// Pages in the log before it must begin anew: 128 MB.
+const LOG_PAGES_MAX: i64 = 32 << 10;
+/// Nobody wrote for so long: a good moment to move the rest and give the room back.
+const IDLE: Duration = Duration::from_secs(1);
+/// How long whoever begins the log anew waits for readers who are in the middle of it.
+const READERS_TIMEOUT: Duration = Duration::from_millis(20);
+
+#[derive(Default)]
+pub(crate) struct Wal {
+    state: Mutex<State>,
+    bell: Condvar,
+    wants_restart: AtomicBool,
+}
+
+#[derive(Default)]
+struct State {
+    /// Roughly how many pages were written since they were last moved.
+    pages: u64,
+    is_dirty: bool,
+    is_closed: bool,
+}
+
+impl Wal {
+    pub(crate) fn written(&self, pages: u64) {
+        let mut state = lock(&self.state);
+        state.is_dirty = true;
+        state.pages += pages;
+        if state.pages >= MOVE_PAGES {
+            drop(state);
+            self.bell.notify_one();
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        lock(&self.state).is_closed = true;
+        self.bell.notify_one();
+    }
+
+    /// To be called by the writer between two transactions. If it fails, or somebody reads in the middle of the log,
+    /// it is asked for again when the log has grown some more.
+    pub(crate) fn restart_if_wanted(&self, conn: &Connection) -> rusqlite::Result<()> {
+        if self.wants_restart.swap(false, Ordering::Relaxed) {
+            conn.busy_timeout(READERS_TIMEOUT)?;
+            drop(checkpoint(conn, "RESTART"));
+            conn.busy_timeout(BUSY_TIMEOUT)?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> Wake {
+        let mut state = lock(&self.state);
+        loop {
+            if state.is_closed {
+                return Wake::Closed;
+            }
+            if state.pages >= MOVE_PAGES {
+                state.pages = 0;
+                return Wake::Grown;
+            }
+            let before = state.pages;
+            let (next, timeout) = self.bell.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+            state = next;
+            if timeout.timed_out() && state.is_dirty && state.pages == before {
+                state.is_dirty = false;
+                state.pages = 0;
+                return Wake::Idle;
+            }
+        }
+    }
+}
+
+enum Wake {
+    Grown,
+    Idle,
+    Closed,
+}
+
+/// Runs until the store closes. What fails here is tried again later: nothing is lost, the log is only longer.
+pub(crate) fn run(shared: &Arc<Shared>) {
+    let mut conn: Option<Connection> = None;
+    loop {
+        let mode = match shared.wal.wait() {
+            Wake::Closed => return,
+            Wake::Grown => "PASSIVE",
+            Wake::Idle => "TRUNCATE",
+        };
+        let moved = conn.take().map_or_else(|| connect(shared), Ok).and_then(|open| {
+            let moved = checkpoint(&open, mode)?;
+            conn = Some(open);
+            Ok(moved)
+        });
+        match moved {
+            Ok(Moved { log_pages: LOG_PAGES_MAX.., .. }) => {
+                shared.wal.wants_restart.store(true, Ordering::Relaxed);
+            }
+            Ok(Moved { was_in_use: false, .. }) => {}
+            Ok(_) | Err(_) => lock(&shared.wal.state).is_dirty = true,
+        }
+    }
+}
+
+/// One that holds up the writer no longer than a moment, whoever reads.
+fn connect(shared: &Shared) -> rusqlite::Result<Connection> {
+    let conn = shared.home.connect()?;
+    conn.busy_timeout(READERS_TIMEOUT)?;
+    Ok(conn)
+}
+
+struct Moved {
+    was_in_use: bool,
+    log_pages: i64,
+}
+
+fn checkpoint(conn: &Connection, mode: &str) -> rusqlite::Result<Moved> {
+    conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+        Ok(Moved { was_in_use: row.get(0)?, log_pages: row.get(1)? })
+    })
+}

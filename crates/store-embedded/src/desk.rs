@@ -1,0 +1,250 @@
+//! Where callers leave work for a thread and wait for its answer without holding up their own. The line is bounded,
+//! and so is the wait: when a disk hangs, whoever waits is told so, for a caller that waits for ever can carry
+//! nothing out.
+
+use crate::trouble::{Trouble, unavailable};
+use futures_channel::oneshot;
+use quittance_ports::StoreError;
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// So long may one piece of work take before whoever waits for it is told that the disk hangs.
+pub(crate) const TICKS_MAX: u32 = 20;
+pub(crate) const TICK: Duration = Duration::from_secs(1);
+
+type Answer<A> = Result<A, StoreError>;
+
+/// Work of the sort `W`, answered with an `A`.
+pub(crate) struct Desk<W, A> {
+    state: Mutex<State<W, A>>,
+    bell: Condvar,
+    doing: &'static str,
+    waiting_max: usize,
+}
+
+struct State<W, A> {
+    waiting: VecDeque<(W, oneshot::Sender<Answer<A>>)>,
+    /// One for each thread.
+    hands: Vec<Hand<A>>,
+    is_closed: bool,
+}
+
+/// What a thread is working on. Who waits for it is kept here and not with the thread: it may never come back.
+struct Hand<A> {
+    replies: Vec<oneshot::Sender<Answer<A>>>,
+    is_busy: bool,
+    ticks: u32,
+}
+
+/// A panic elsewhere cannot have left a line or a map half-written, so a poisoned lock is as good as any.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl<W, A> Desk<W, A> {
+    pub(crate) fn new(doing: &'static str, threads: usize, waiting_max: usize) -> Self {
+        let hand = || Hand { replies: Vec::new(), is_busy: false, ticks: 0 };
+        let hands = std::iter::repeat_with(hand).take(threads).collect();
+        let state = State { waiting: VecDeque::new(), hands, is_closed: false };
+        Self { state: Mutex::new(state), bell: Condvar::new(), doing, waiting_max }
+    }
+
+    pub(crate) async fn ask(&self, work: W) -> Answer<A> {
+        let answer = self.leave(work).map_err(|trouble| unavailable(self.doing, trouble))?;
+        // Whoever gives up on the work drops the other end.
+        answer.await.unwrap_or_else(|_| Err(unavailable(self.doing, Trouble::Stuck)))
+    }
+
+    fn leave(&self, work: W) -> Result<oneshot::Receiver<Answer<A>>, Trouble> {
+        let (reply, answer) = oneshot::channel();
+        let mut state = lock(&self.state);
+        if state.is_closed {
+            return Err(Trouble::Closed);
+        }
+        if state.is_stuck() {
+            return Err(Trouble::Stuck);
+        }
+        if state.waiting.len() >= self.waiting_max {
+            return Err(Trouble::Crowded { waiting: state.waiting.len() });
+        }
+        state.waiting.push_back((work, reply));
+        drop(state);
+        self.bell.notify_one();
+        Ok(answer)
+    }
+
+    /// Whatever is waiting, up to the first piece that `joins` does not want beside those before it. Waits for the
+    /// first one: for ever, or for as long as `patience` and then comes back with nothing. `None` once all is done
+    /// and nothing will come.
+    pub(crate) fn take(
+        &self,
+        thread: usize,
+        patience: Option<Duration>,
+        mut joins: impl FnMut(&W) -> bool,
+    ) -> Option<Vec<W>> {
+        let mut state = lock(&self.state);
+        while state.waiting.is_empty() {
+            if state.is_closed {
+                return None;
+            }
+            let Some(patience) = patience else {
+                state = self.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            state = self.bell.wait_timeout(state, patience).unwrap_or_else(PoisonError::into_inner).0;
+            if state.waiting.is_empty() && !state.is_closed {
+                return Some(Vec::new());
+            }
+        }
+        let State { waiting, hands, .. } = &mut *state;
+        let hand = &mut hands[thread];
+        hand.ticks = 0;
+        hand.is_busy = true;
+        let mut works = Vec::new();
+        while let Some((work, _)) = waiting.front()
+            && (joins(work) || works.is_empty())
+            && let Some((work, reply)) = waiting.pop_front()
+        {
+            works.push(work);
+            hand.replies.push(reply);
+        }
+        Some(works)
+    }
+
+    /// The answers to what was taken, in the same order.
+    pub(crate) fn give(&self, thread: usize, answers: Vec<Answer<A>>) {
+        let replies = {
+            let hand = &mut lock(&self.state).hands[thread];
+            hand.is_busy = false;
+            std::mem::take(&mut hand.replies)
+        };
+        // Outside of the lock: whoever is woken may come straight back. Nobody need be there any more.
+        for (reply, answer) in replies.into_iter().zip(answers) {
+            drop(reply.send(answer));
+        }
+    }
+
+    /// To be called once every [`TICK`]: sends away whoever waits for a thread that does not come back.
+    pub(crate) fn tick(&self) {
+        let mut gone = Vec::new();
+        let mut state = lock(&self.state);
+        for hand in state.hands.iter_mut().filter(|hand| hand.is_busy) {
+            hand.ticks = hand.ticks.saturating_add(1);
+            if hand.ticks > TICKS_MAX {
+                gone.append(&mut hand.replies);
+            }
+        }
+        if state.is_stuck() {
+            gone.extend(state.waiting.drain(..).map(|(_, reply)| reply));
+        }
+        drop(state);
+        drop(gone);
+    }
+
+    /// What is waiting is still done; nothing more is taken.
+    pub(crate) fn close(&self) {
+        lock(&self.state).is_closed = true;
+        self.bell.notify_all();
+    }
+}
+
+impl<W, A> State<W, A> {
+    fn is_stuck(&self) -> bool {
+        self.hands.iter().all(|hand| hand.is_busy && hand.ticks > TICKS_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Desk, TICKS_MAX};
+    use futures_util::FutureExt;
+    use quittance_ports::StoreError;
+    use std::error::Error;
+    use std::time::Duration;
+
+    fn desk(threads: usize) -> Desk<u32, u32> {
+        Desk::new("testing", threads, 3)
+    }
+
+    fn said(answer: Result<u32, StoreError>) -> String {
+        let error = answer.expect_err("it should have been sent away");
+        error.source().expect("it says why").to_string()
+    }
+
+    #[test]
+    fn whoever_finds_the_line_full_is_told_so_at_once() {
+        let desk = desk(1);
+        let mut asked: Vec<_> = (0..3).map(|n| Box::pin(desk.ask(n))).collect();
+        assert!(asked.iter_mut().all(|asked| asked.now_or_never().is_none()));
+        assert!(said(desk.ask(3).now_or_never().unwrap()).contains("3 others wait"));
+        assert_eq!(desk.take(0, None, |_| true), Some(vec![0, 1, 2]));
+        assert!(desk.ask(4).now_or_never().is_none(), "there is room again");
+    }
+
+    #[test]
+    fn work_is_taken_together_and_each_caller_gets_its_own_answer() {
+        let desk = desk(1);
+        let mut asked: Vec<_> = [10, 20, 31].map(|n| Box::pin(desk.ask(n))).into();
+        assert!(asked.iter_mut().all(|asked| asked.now_or_never().is_none()));
+        let even = |n: &u32| n.is_multiple_of(2);
+        assert_eq!(desk.take(0, None, even), Some(vec![10, 20]));
+        desk.give(0, vec![Ok(1), Ok(2)]);
+        assert_eq!(desk.take(0, None, even), Some(vec![31]), "what joins nobody comes alone");
+        desk.give(0, vec![Ok(3)]);
+        let answers: Vec<_> = asked.iter_mut().map(|asked| asked.now_or_never().unwrap().unwrap()).collect();
+        assert_eq!(answers, [1, 2, 3]);
+        assert_eq!(desk.take(0, Some(Duration::ZERO), even), Some(vec![]), "nothing waits");
+    }
+
+    #[test]
+    fn nobody_waits_for_ever_for_a_thread_that_hangs() {
+        let desk = desk(1);
+        let mut held = Box::pin(desk.ask(1));
+        assert!(held.as_mut().now_or_never().is_none());
+        assert_eq!(desk.take(0, None, |_| true), Some(vec![1]));
+        let mut behind = Box::pin(desk.ask(2));
+        for _ in 0..TICKS_MAX {
+            desk.tick();
+            assert!(held.as_mut().now_or_never().is_none() && behind.as_mut().now_or_never().is_none());
+        }
+        desk.tick();
+        for answer in [held.now_or_never(), behind.now_or_never(), desk.ask(3).now_or_never()] {
+            assert!(said(answer.unwrap()).contains("hangs"));
+        }
+        desk.give(0, vec![Ok(1)]);
+        let mut again = Box::pin(desk.ask(4));
+        assert!(again.as_mut().now_or_never().is_none());
+        assert_eq!(desk.take(0, None, |_| true), Some(vec![4]), "it came back, and goes on");
+        desk.give(0, vec![Ok(4)]);
+        assert_eq!(again.now_or_never().unwrap().unwrap(), 4);
+    }
+
+    #[test]
+    fn one_thread_that_hangs_does_not_hold_up_the_other() {
+        let desk = desk(2);
+        let mut held = Box::pin(desk.ask(1));
+        assert!(held.as_mut().now_or_never().is_none());
+        assert_eq!(desk.take(0, None, |_| true), Some(vec![1]));
+        (0..=TICKS_MAX).for_each(|_| desk.tick());
+        assert!(held.now_or_never().unwrap().is_err());
+        let mut other = Box::pin(desk.ask(2));
+        assert!(other.as_mut().now_or_never().is_none());
+        assert_eq!(desk.take(1, None, |_| true), Some(vec![2]));
+        desk.give(1, vec![Ok(2)]);
+        assert_eq!(other.now_or_never().unwrap().unwrap(), 2);
+    }
+
+    #[test]
+    fn what_waits_when_it_closes_is_still_done() {
+        let desk = desk(1);
+        let mut asked = Box::pin(desk.ask(1));
+        assert!(asked.as_mut().now_or_never().is_none());
+        desk.close();
+        assert!(said(desk.ask(2).now_or_never().unwrap()).contains("closed"));
+        assert_eq!(desk.take(0, None, |_| true), Some(vec![1]));
+        desk.give(0, vec![Ok(1)]);
+        assert_eq!(asked.now_or_never().unwrap().unwrap(), 1);
+        assert_eq!(desk.take(0, None, |_| true), None);
+    }
+}

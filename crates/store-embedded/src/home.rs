@@ -1,0 +1,195 @@
+//! The directory of a store: made if need be, private, and in the hands of one process at a time. The lock is a file
+//! of its own and not SQLite's exclusive mode, so that people can read a running store with `sqlite3`.
+
+use crate::trouble::is_damage;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The orders; people may read it with `sqlite3` at any time.
+pub const DATABASE: &str = "orders.db";
+/// Held by whoever has the store open; says which process that is.
+pub const LOCK: &str = "orders.lock";
+
+/// How long to wait for a person who holds the database in the middle of a transaction of their own.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a store cannot be opened, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error(
+        "the store {} cannot be written ({source}): make room, let this user write there, make sure that its parent \
+         directory exists, or choose another directory",
+        dir.display()
+    )]
+    NotWritable { dir: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+    #[error(
+        "the store {} is in use by {}: stop that process, send your orders to it, or choose another directory",
+        dir.display(),
+        .pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
+    )]
+    InUse { dir: PathBuf, pid: Option<u32> },
+    #[error(
+        "the store {} was written by a later version of Quittance (its schema is {found}, and this version knows \
+         up to {known}): use that version or a later one; nothing was changed",
+        dir.display()
+    )]
+    Newer { dir: PathBuf, found: i64, known: i64 },
+    #[error(
+        "{} is there and is not a store of Quittance: choose another directory; nothing was changed",
+        path.display()
+    )]
+    NotOurs { path: PathBuf },
+    #[error(
+        "the store {} is damaged ({source}): keep a copy of the directory, and restore it from a backup or with \
+         `sqlite3 {DATABASE} .recover`",
+        dir.display()
+    )]
+    Broken { dir: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+impl OpenError {
+    fn not_writable(dir: &Path, source: io::Error) -> Self {
+        Self::NotWritable { dir: dir.to_owned(), source: source.into() }
+    }
+}
+
+/// A directory that is ours for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Home {
+    dir: PathBuf,
+    _lock: File,
+}
+
+impl Home {
+    pub(crate) fn enter(dir: &Path) -> Result<Self, OpenError> {
+        let failed = |source| OpenError::not_writable(dir, source);
+        if make_private_dir(dir).map_err(failed)? {
+            sync_dir(parent(dir)).map_err(failed)?;
+        }
+        // One name for it, whatever the caller's was and wherever the process goes.
+        let dir = dir.canonicalize().map_err(failed)?;
+        let lock = take_lock(&dir)?;
+        let home = Self { dir, _lock: lock };
+        let failed = |source| OpenError::not_writable(&home.dir, source);
+        // SQLite gives the files beside it the mode that this one has. It must never be opened by anybody but SQLite
+        // once a connection is open: closing it would drop the locks of the whole process.
+        open_private(&home.database()).and_then(|file| file.sync_all()).map_err(failed)?;
+        sync_dir(&home.dir).map_err(failed)?;
+        Ok(home)
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.dir.join(DATABASE)
+    }
+
+    /// A connection whose every commit is on the disk when it returns.
+    pub(crate) fn connect(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let conn = Connection::open_with_flags(self.database(), flags)?;
+        conn.busy_timeout(BUSY_TIMEOUT)?;
+        // A disk of Apple's only forgets nothing when it is asked twice.
+        conn.execute_batch(
+            "PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
+             PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;",
+        )?;
+        Ok(conn)
+    }
+
+    /// The same, for whoever only reads.
+    pub(crate) fn connect_to_read(&self) -> rusqlite::Result<Connection> {
+        let conn = self.connect()?;
+        conn.execute_batch("PRAGMA query_only = ON;")?;
+        Ok(conn)
+    }
+
+    /// What a failure of SQLite means to whoever wants to open the store.
+    pub(crate) fn misses(&self, error: rusqlite::Error) -> OpenError {
+        let dir = self.dir.clone();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => OpenError::NotOurs { path: self.database() },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::InUse { dir, pid: None },
+            code if is_damage(code) => OpenError::Broken { dir, source: error.into() },
+            Some(
+                ErrorCode::DiskFull
+                | ErrorCode::ReadOnly
+                | ErrorCode::CannotOpen
+                | ErrorCode::PermissionDenied
+                | ErrorCode::SystemIoFailure,
+            ) => OpenError::NotWritable { dir, source: error.into() },
+            _ => OpenError::Broken { dir, source: error.into() },
+        }
+    }
+}
+
+/// Whether it had to be made.
+fn make_private_dir(dir: &Path) -> io::Result<bool> {
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(dir) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn take_lock(dir: &Path) -> Result<File, OpenError> {
+    let failed = |source| OpenError::not_writable(dir, source);
+    let mut file = open_private(&dir.join(LOCK)).map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            return Err(OpenError::InUse { dir: dir.to_owned(), pid: read_pid(&mut file) });
+        }
+        Err(TryLockError::Error(source)) => return Err(failed(source)),
+    }
+    // It only serves the message of whoever comes second, so a disk that has no room for it is no reason to stop.
+    drop(write_pid(&mut file));
+    Ok(file)
+}
+
+fn write_pid(file: &mut File) -> io::Result<()> {
+    file.set_len(0)?;
+    file.rewind()?;
+    writeln!(file, "{}", std::process::id())
+}
+
+fn read_pid(file: &mut File) -> Option<u32> {
+    let mut text = String::new();
+    file.take(16).read_to_string(&mut text).ok()?;
+    text.trim().parse().ok()
+}
+
+/// Opens a file that nobody else may read, and makes it if it is not there: orders hold answers, which are as good as
+/// money, and passwords of proxies.
+fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let file = options.open(path)?;
+    // One that was there already may have been made by somebody less careful.
+    #[cfg(unix)]
+    file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    Ok(file)
+}
+
+fn parent(dir: &Path) -> &Path {
+    match dir.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes the names in a directory safe: a file whose name is lost is lost.
+fn sync_dir(dir: &Path) -> io::Result<()> {
+    // Elsewhere directories cannot be opened, and the file system sees to it by itself.
+    if cfg!(unix) { File::open(dir)?.sync_all() } else { Ok(()) }
+}

@@ -1,0 +1,264 @@
+//! The indices, in memory: where the row of a key is, who is due, what stands on which shelf, what may be forgotten.
+//! They are derived from the rows, so they are read anew when the store is opened, and an order at rest costs
+//! some forty bytes.
+
+use crate::row::{Marks, Standing};
+use quittance_lifecycle::{Key, Target, Timestamp};
+use quittance_ports::Which;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+/// The first eight bytes of a key: enough to sort by, and all but always enough to find the row.
+pub(crate) fn prefix(key: &Key) -> u64 {
+    let b = &key.0;
+    u64::from_be_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])
+}
+
+fn last_key_of(prefix: u64) -> Key {
+    let mut key = [0xff; 32];
+    key[..8].copy_from_slice(&prefix.to_be_bytes());
+    Key(key)
+}
+
+/// Rows by the prefix of their key.
+type Rows = BTreeSet<(u64, i64)>;
+
+#[derive(Default)]
+pub(crate) struct Ledger {
+    keys: Rows,
+    open: Rows,
+    dead: Rows,
+    /// When each order next comes up in `claim_due`: when it is due, or when its claim lapses.
+    alarms: BTreeMap<(Timestamp, Key), i64>,
+    /// Claims, by when they lapse. They are a courtesy, and end with the process.
+    claimed: BTreeMap<Key, Timestamp>,
+    shelves: BTreeSet<(Target, Timestamp, Key)>,
+    forgettable: BTreeSet<(Timestamp, u64, i64)>,
+    /// Rows that nobody can read, and why. They are in no other index but, until it rings, their alarm.
+    broken: BTreeMap<Key, String>,
+}
+
+/// An alarm that has rung.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rung {
+    pub(crate) at: Timestamp,
+    pub(crate) key: Key,
+    pub(crate) id: i64,
+    pub(crate) lapses: Timestamp,
+}
+
+/// What [`Ledger::claim`] found.
+#[derive(Debug, Default)]
+pub(crate) struct Claims {
+    pub(crate) rung: Vec<Rung>,
+    pub(crate) broken: Vec<(Key, String)>,
+    pub(crate) next: Option<Timestamp>,
+}
+
+/// Some rows in the order of the keys, as far as the prefixes tell.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) ids: Vec<i64>,
+    pub(crate) broken: Vec<(Key, String)>,
+    /// All keys up to this one are in it; none if that is all there is.
+    pub(crate) through: Option<Key>,
+}
+
+impl Ledger {
+    /// Many rows at once; much faster than one by one.
+    pub(crate) fn of(rows: &[(Key, i64, Marks)]) -> Self {
+        let listed = |standing| {
+            let those = rows.iter().filter(move |(.., marks)| marks.standing == standing);
+            those.map(|(key, id, _)| (prefix(key), *id)).collect()
+        };
+        let alarm = |(key, id, marks): &(Key, i64, Marks)| Some(((marks.due?, *key), *id));
+        let shelf =
+            |(key, _, marks): &(Key, i64, Marks)| marks.shelf.map(|(target, spoils)| (target, spoils, *key));
+        let forget = |(key, id, marks): &(Key, i64, Marks)| Some((marks.forget_at?, prefix(key), *id));
+        Self {
+            keys: rows.iter().map(|(key, id, _)| (prefix(key), *id)).collect(),
+            open: listed(Standing::Open),
+            dead: listed(Standing::Dead),
+            alarms: rows.iter().filter_map(alarm).collect(),
+            claimed: BTreeMap::new(),
+            shelves: rows.iter().filter_map(shelf).collect(),
+            forgettable: rows.iter().filter_map(forget).collect(),
+            broken: BTreeMap::new(),
+        }
+    }
+
+    /// Rows that may be that of the key: one, or none, and once in an age two.
+    pub(crate) fn rows(&self, key: &Key) -> Vec<i64> {
+        let prefix = prefix(key);
+        self.keys.range((prefix, i64::MIN)..=(prefix, i64::MAX)).map(|(_, id)| *id).collect()
+    }
+
+    pub(crate) fn why_broken(&self, key: &Key) -> Option<&String> {
+        self.broken.get(key)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// All that cannot be read, in the order of their keys.
+    pub(crate) fn broken(&self) -> impl Iterator<Item = (&Key, &String)> {
+        self.broken.iter()
+    }
+
+    /// Moves a row from where it was to where it is; nothing is where it was made, or where it is gone.
+    pub(crate) fn replace(&mut self, key: &Key, id: i64, old: Option<Marks>, new: Option<Marks>) {
+        let row = (prefix(key), id);
+        if let Some(alarm) = self.claimed.remove(key).or(old.and_then(|old| old.due)) {
+            self.alarms.remove(&(alarm, *key));
+        }
+        if let Some((target, spoils)) = old.and_then(|old| old.shelf) {
+            self.shelves.remove(&(target, spoils, *key));
+        }
+        if let Some(at) = old.and_then(|old| old.forget_at) {
+            self.forgettable.remove(&(at, row.0, id));
+        }
+        if old.map(|old| old.standing) != new.map(|new| new.standing) {
+            if let Some(rows) = old.and_then(|old| self.list_of(old.standing)) {
+                rows.remove(&row);
+            }
+            if let Some(rows) = new.and_then(|new| self.list_of(new.standing)) {
+                rows.insert(row);
+            }
+        }
+        let Some(new) = new else {
+            self.keys.remove(&row);
+            return;
+        };
+        if old.is_none() {
+            self.keys.insert(row);
+        }
+        if let Some(at) = new.due {
+            self.alarms.insert((at, *key), id);
+        }
+        if let Some((target, spoils)) = new.shelf {
+            self.shelves.insert((target, spoils, *key));
+        }
+        if let Some(at) = new.forget_at {
+            self.forgettable.insert((at, row.0, id));
+        }
+    }
+
+    const fn list_of(&mut self, standing: Standing) -> Option<&mut Rows> {
+        match standing {
+            Standing::Open => Some(&mut self.open),
+            Standing::Dead => Some(&mut self.dead),
+            Standing::AtRest => None,
+        }
+    }
+
+    /// Takes a row that cannot be read out of the way of the others. Its alarm stays: it is told when it rings.
+    pub(crate) fn set_aside(&mut self, key: &Key, id: i64, why: String) {
+        let row = (prefix(key), id);
+        for rows in [&mut self.keys, &mut self.open, &mut self.dead] {
+            rows.remove(&row);
+        }
+        self.broken.insert(*key, why);
+    }
+
+    /// When the row that was set aside is told of.
+    pub(crate) fn tell_at(&mut self, due: Option<Timestamp>, key: &Key, id: i64) {
+        if let Some(at) = due {
+            self.alarms.insert((at, *key), id);
+        }
+    }
+
+    /// What has rung by `now`, put off to `until`.
+    pub(crate) fn claim(&mut self, now: Timestamp, until: Timestamp, limit: usize) -> Claims {
+        let mut claims = Claims::default();
+        while claims.rung.len() + claims.broken.len() < limit
+            && let Some(entry) = self.alarms.first_entry()
+            && entry.key().0 <= now
+        {
+            let ((at, key), id) = entry.remove_entry();
+            match self.broken.get(&key) {
+                Some(why) => claims.broken.push((key, why.clone())),
+                None => claims.rung.push(Rung { at, key, id, lapses: at.max(until) }),
+            }
+        }
+        // What is returned now is in the claimer's hands: he knows himself when his claim lapses.
+        claims.next = self.alarms.first_key_value().map(|((at, _), _)| *at);
+        for Rung { key, id, lapses, .. } in &claims.rung {
+            self.alarms.insert((*lapses, *key), *id);
+            self.claimed.insert(*key, *lapses);
+        }
+        claims
+    }
+
+    /// Ends a claim that came to nothing, unless somebody has written the order meanwhile: its alarm rings at `at`,
+    /// or not at all.
+    pub(crate) fn put_back(&mut self, rung: &Rung, at: Option<Timestamp>) {
+        if self.claimed.get(&rung.key) != Some(&rung.lapses) {
+            return;
+        }
+        self.claimed.remove(&rung.key);
+        self.alarms.remove(&(rung.lapses, rung.key));
+        if let Some(at) = at {
+            self.alarms.insert((at, rung.key), rung.id);
+        }
+    }
+
+    pub(crate) fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Vec<Key> {
+        let spoiled = Bound::Excluded((*target, now, Key([0xff; 32])));
+        let fresh = self.shelves.range((spoiled, Bound::Unbounded)).take_while(|(of, ..)| of == target);
+        let readable = fresh.map(|(.., key)| *key).filter(|key| !self.broken.contains_key(key));
+        readable.take(limit).collect()
+    }
+
+    /// The rows of about `limit` keys after `after`: all that share a prefix come together, because only their rows
+    /// tell which comes first.
+    pub(crate) fn page(&self, which: Which, after: Option<&Key>, limit: usize) -> Page {
+        let rows = match which {
+            Which::All => &self.keys,
+            Which::Open => &self.open,
+            Which::Dead => &self.dead,
+        };
+        let start = after.map_or(0, prefix);
+        let mut ids = Vec::new();
+        let mut beyond = 0;
+        let mut last = start;
+        let mut through = None;
+        for (prefix, id) in rows.range((start, i64::MIN)..) {
+            if beyond >= limit && *prefix != last {
+                through = Some(last_key_of(last));
+                break;
+            }
+            beyond += usize::from(after.is_none() || *prefix != start);
+            last = *prefix;
+            ids.push(*id);
+        }
+        let from = after.map_or(Bound::Unbounded, |key| Bound::Excluded(*key));
+        let to = through.map_or(Bound::Unbounded, Bound::Included);
+        let listed =
+            which != Which::Open && after.zip(through).is_none_or(|(after, through)| *after < through);
+        let broken = listed.then(|| self.broken.range((from, to)));
+        let broken = broken.into_iter().flatten().map(|(key, why)| (*key, why.clone())).collect();
+        Page { ids, broken, through }
+    }
+
+    /// What may be forgotten by `now`, up to `limit` and those that share moment and prefix with the last.
+    pub(crate) fn forgettable(&self, now: Timestamp, limit: usize) -> Vec<(Timestamp, u64, i64)> {
+        let mut found: Vec<(Timestamp, u64, i64)> = Vec::new();
+        // What cannot be read stays for a person.
+        let readable = |(_, prefix, id): &&(Timestamp, u64, i64)| self.keys.contains(&(*prefix, *id));
+        let old = self.forgettable.iter().take_while(|(at, ..)| *at <= now);
+        for entry in old.filter(readable) {
+            let ties = |last: &(Timestamp, u64, i64)| (last.0, last.1) == (entry.0, entry.1);
+            if found.len() >= limit && !found.last().is_some_and(ties) {
+                break;
+            }
+            found.push(*entry);
+        }
+        found
+    }
+
+    /// Drops an entry that led to nothing: its row is gone, or was written since.
+    pub(crate) fn is_not_forgettable(&mut self, entry: &(Timestamp, u64, i64)) {
+        self.forgettable.remove(entry);
+    }
+}

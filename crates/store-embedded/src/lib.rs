@@ -1,0 +1,170 @@
+//! The store of one machine, in one directory, on SQLite; no other crate knows SQLite. What it acknowledges survives
+//! `kill -9` and power loss, concurrent commits share one wait for the disk, and people can read it while it runs.
+//!
+//! | to | it does |
+//! | --- | --- |
+//! | answer about an order that was touched lately | looks into a bounded cache, on the caller's own thread |
+//! | read any other order | asks a thread with a connection of its own; only the place of the row is in memory |
+//! | write | hands it to the one writer, which takes all that wait into one transaction |
+//! | find what is due, on a shelf, or may be forgotten | looks into indices in memory, made anew when it is opened |
+//!
+//! # For people with `sqlite3`
+//!
+//! `sqlite3 -readonly <directory>/orders.db`, at any time, also while it runs. All moments are in UTC.
+//!
+//! | view | one row for each | columns |
+//! | --- | --- | --- |
+//! | `orders` | order | key, tenant, kind, phase, due, placed, deadline, life, attempts, doubles, wanted, forget_at, version |
+//! | `dead_letters` | order that waits for a person | key, tenant, kind, buried, cause, fault, code, attempts, doubles |
+//! | `story` | thing that happened to an order | key, number, at, what, attempt, entry (all of it, as JSON) |
+//! | `attempts` | attempt that an order remembers | key, number, sent, accepted, progress, task |
+//! | `books` | day, tenant and kind | date, day, tenant, kind, and every line of the books by its name |
+//!
+//! The tables behind them are in `schema.sql`; the record of an order is JSON, in the format of `quittance-record`.
+//! Write to them only while nobody has the store open: what is in memory would not know. A reader who stays in a
+//! transaction keeps the log from being cut, so leave none open overnight.
+//!
+//! # When something is wrong
+//!
+//! A row that does not add up to its sums, or cannot be understood, is [set aside](EmbeddedStore::unreadable): it stays
+//! in its table for a person, its order answers with [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and
+//! nothing else stops. A disk that is full, or fails, makes calls
+//! [unavailable](quittance_ports::StoreError::Unavailable) for as long as it does; if it failed in the middle of a
+//! commit, the store is read anew before it answers again. Why a store does not open is told by [`OpenError`].
+#![forbid(unsafe_code)]
+
+mod batch;
+mod books;
+mod cache;
+mod checkpoint;
+mod desk;
+mod home;
+mod ledger;
+mod purge;
+mod reader;
+mod row;
+mod scan;
+mod schema;
+mod shared;
+mod store;
+mod sum;
+mod trouble;
+mod watchdog;
+mod writer;
+
+pub use home::{DATABASE, LOCK, OpenError};
+pub use shared::Settings;
+
+use crate::home::Home;
+use crate::scan::Scanned;
+use crate::shared::{READERS, Shared};
+use crate::watchdog::Watchdog;
+use crate::writer::Writer;
+use quittance_ports::Unreadable;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{Builder, JoinHandle};
+
+/// A handle; its clones share the same orders. When the last one is dropped what waits is written, the log is moved into
+/// the database, and the directory is free for the next.
+#[derive(Clone)]
+pub struct EmbeddedStore(Arc<Inner>);
+
+struct Inner {
+    shared: Arc<Shared>,
+    watchdog: Arc<Watchdog>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl EmbeddedStore {
+    /// Opens the store in this directory, whatever a crash has left there, and makes it if its parent exists. It reads
+    /// every row once, which takes some seconds for a million, on the thread that calls it.
+    pub fn open(dir: &Path) -> Result<Self, OpenError> {
+        Self::open_with(dir, &Settings::default())
+    }
+
+    pub fn open_with(dir: &Path, settings: &Settings) -> Result<Self, OpenError> {
+        let home = Home::enter(dir)?;
+        let failed = |error| home.misses(error);
+        schema::settle(&home, &home.connect().map_err(failed)?)?;
+        let (conn, Scanned { ledger, last_version, next_id }) = Writer::open(&home).map_err(failed)?;
+        let shared = Arc::new(Shared::new(home, settings, ledger));
+        let writer = Writer::new(Arc::clone(&shared), conn, last_version, next_id);
+        // From here on whatever goes wrong is dropped in good order.
+        let mut inner = Inner { shared, watchdog: Arc::default(), threads: Vec::new() };
+        inner
+            .start(writer)
+            .map_err(|source| OpenError::Broken { dir: dir.to_owned(), source: source.into() })?;
+        Ok(Self(Arc::new(inner)))
+    }
+
+    /// The records that nobody can read, and why: each waits in its table for a person.
+    #[must_use]
+    pub fn unreadable(&self) -> Vec<Unreadable> {
+        let ledger = self.0.shared.ledger();
+        ledger.broken().map(|(key, detail)| Unreadable { key: *key, detail: detail.clone() }).collect()
+    }
+
+    /// How many transactions it has made durable since it was opened: many commits share one.
+    #[must_use]
+    pub fn transactions(&self) -> u64 {
+        self.0.shared.transactions.load(Ordering::Relaxed)
+    }
+
+    /// How many watches there are: zero when nobody waits, or something leaks.
+    #[must_use]
+    pub fn watching(&self) -> usize {
+        self.0.shared.watchers.len()
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.0.shared
+    }
+}
+
+impl Inner {
+    fn start(&mut self, writer: Writer) -> std::io::Result<()> {
+        self.spawn("quittance-write", || writer.run())?;
+        for thread in 0..READERS {
+            let shared = Arc::clone(&self.shared);
+            self.spawn("quittance-read", move || reader::run(&shared, thread))?;
+        }
+        let shared = Arc::clone(&self.shared);
+        self.spawn("quittance-log", move || checkpoint::run(&shared))?;
+        let (shared, watchdog) = (Arc::clone(&self.shared), Arc::clone(&self.watchdog));
+        self.spawn("quittance-watch", move || watchdog.run(&shared))
+    }
+
+    fn spawn(&mut self, name: &str, body: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        self.threads.push(Builder::new().name(name.to_owned()).spawn(body)?);
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.tasks.close();
+        self.shared.questions.close();
+        self.shared.wal.close();
+        self.watchdog.close();
+        for thread in self.threads.drain(..) {
+            // One that panicked has nothing left to do.
+            drop(thread.join());
+        }
+    }
+}
+
+impl fmt::Debug for EmbeddedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shared = self.shared();
+        let orders = shared.ledger().len();
+        write!(
+            f,
+            "EmbeddedStore({}, {orders} orders, {} watches)",
+            shared.home.dir().display(),
+            self.watching()
+        )
+    }
+}

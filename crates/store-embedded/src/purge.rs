@@ -1,0 +1,74 @@
+//! Forgets what may be forgotten: those that could be forgotten first, and then by key. Dead letters and whatever
+//! cannot be read are never among them.
+
+use crate::shared::Shared;
+use crate::trouble::Trouble;
+use crate::writer::{Failed, transaction};
+use quittance_lifecycle::{Key, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
+use std::sync::atomic::Ordering;
+
+/// When, the prefix of its key, and its row.
+type Entry = (Timestamp, u64, i64);
+
+pub(crate) fn purge(
+    shared: &Shared,
+    conn: &Connection,
+    now: Timestamp,
+    limit: usize,
+) -> Result<usize, Trouble> {
+    let mut entries = shared.ledger().forgettable(now, limit);
+    if entries.is_empty() {
+        return Ok(0);
+    }
+    cut_ties(conn, &mut entries, limit)?;
+    let erased = transaction(conn, || erase(conn, &entries)).map_err(|Failed { trouble, .. }| trouble)?;
+    shared.transactions.fetch_add(1, Ordering::Relaxed);
+    shared.wal.written(erased.len() as u64);
+    let mut purged = 0;
+    let mut ledger = shared.ledger();
+    for (entry, key) in entries.iter().zip(&erased) {
+        ledger.is_not_forgettable(entry);
+        if let Some(key) = key {
+            ledger.replace(key, entry.2, None, None);
+            shared.cache.remove(key);
+            purged += 1;
+        }
+    }
+    Ok(purged)
+}
+
+/// Of those that share moment and prefix with the last, only the rows know which comes first.
+fn cut_ties(conn: &Connection, entries: &mut Vec<Entry>, limit: usize) -> rusqlite::Result<()> {
+    let Some((at, prefix, _)) = entries.last().copied().filter(|_| entries.len() > limit) else {
+        return Ok(());
+    };
+    let first = entries.partition_point(|entry| (entry.0, entry.1) < (at, prefix));
+    let mut find = conn.prepare_cached("SELECT key FROM order_records WHERE id = ?1")?;
+    let mut ties = Vec::new();
+    for entry in entries.drain(first..) {
+        let key: Option<Vec<u8>> = find.query_row([entry.2], |row| row.get(0)).optional()?;
+        ties.push((key, entry));
+    }
+    ties.sort();
+    entries.extend(ties.into_iter().map(|(_, entry)| entry));
+    entries.truncate(limit);
+    Ok(())
+}
+
+/// The keys of those that were there, and could still be forgotten.
+fn erase(conn: &Connection, entries: &[Entry]) -> Result<Vec<Option<Key>>, Failed> {
+    let mut erase =
+        conn.prepare_cached("DELETE FROM order_records WHERE id = ?1 AND forget_at = ?2 RETURNING key")?;
+    let mut erase_terms = conn.prepare_cached("DELETE FROM large_terms WHERE id = ?1")?;
+    let mut erased = Vec::with_capacity(entries.len());
+    for (at, _, id) in entries {
+        let at = at.as_millis().cast_signed();
+        let key = erase.query_row(params![id, at], |row| row.get(0)).optional()?;
+        if key.is_some() {
+            erase_terms.execute([id])?;
+        }
+        erased.push(key.map(Key));
+    }
+    Ok(erased)
+}

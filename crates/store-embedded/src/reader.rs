@@ -1,0 +1,61 @@
+//! The threads that read what is not in memory, each with a connection of its own: a caller's thread never waits for
+//! the disk.
+
+use crate::books;
+use crate::row::{Found, Reading};
+use crate::shared::Shared;
+use crate::trouble::{Trouble, unavailable};
+use quittance_lifecycle::Tally;
+use quittance_ports::{Day, Line, StoreError};
+use rusqlite::Connection;
+use std::sync::Arc;
+
+pub(crate) enum Question {
+    /// The rows with these ids.
+    Rows(Vec<i64>),
+    /// The books of these days, both included.
+    Books(Day, Day),
+}
+
+pub(crate) enum Answer {
+    /// In the order in which they were asked for. One that the disk cannot read does not keep the others back.
+    Rows(Vec<Result<Found, StoreError>>),
+    Books(Vec<(Line, Tally)>),
+}
+
+const DOING: &str = "reading from the disk";
+
+/// Reads until the store closes.
+pub(crate) fn run(shared: &Arc<Shared>, thread: usize) {
+    let mut conn = None;
+    while let Some(questions) = shared.questions.take(thread, None, |_| false) {
+        let answers = questions.iter().map(|question| answer(shared, &mut conn, question)).collect();
+        shared.questions.give(thread, answers);
+    }
+}
+
+/// After a failure the connection is not trusted either; the next question gets a new one.
+fn answer(shared: &Shared, conn: &mut Option<Connection>, question: &Question) -> Result<Answer, StoreError> {
+    let open = match conn.take() {
+        Some(open) => open,
+        None => shared.home.connect_to_read().map_err(failed)?,
+    };
+    let answer = match question {
+        Question::Rows(ids) => rows(&open, ids).map(Answer::Rows),
+        Question::Books(from, to) => books::read(&open, *from, *to).map(Answer::Books),
+    };
+    let answer = answer.map_err(failed)?;
+    if !matches!(&answer, Answer::Rows(rows) if rows.iter().any(Result::is_err)) {
+        *conn = Some(open);
+    }
+    Ok(answer)
+}
+
+fn rows(conn: &Connection, ids: &[i64]) -> rusqlite::Result<Vec<Result<Found, StoreError>>> {
+    let mut reading = Reading::new(conn)?;
+    Ok(ids.iter().map(|id| reading.row(*id).map_err(failed)).collect())
+}
+
+fn failed(error: rusqlite::Error) -> StoreError {
+    unavailable(DOING, Trouble::from(error))
+}

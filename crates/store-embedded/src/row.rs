@@ -1,0 +1,265 @@
+//! One order as a row: what is written, what is read back, and when a row is not believed. Every row carries the
+//! sums of its parts, so that rot in a record that still parses is noticed too.
+
+use crate::sum::{self, Sum};
+use crate::trouble::is_damage;
+use quittance_lifecycle::{Key, Order, Phase, Target, Timestamp};
+use quittance_ports::{Unreadable, Version, Versioned};
+use quittance_record::{decode_order, decode_terms};
+use rusqlite::types::ValueRef;
+use rusqlite::{CachedStatement, Connection, Row};
+use std::sync::Arc;
+
+/// Which of the short lists an order stands on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Open,
+    Dead,
+    AtRest,
+}
+
+/// Where the indices have an order: all that follows from its phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Marks {
+    pub(crate) due: Option<Timestamp>,
+    pub(crate) shelf: Option<(Target, Timestamp)>,
+    pub(crate) forget_at: Option<Timestamp>,
+    pub(crate) standing: Standing,
+}
+
+impl Marks {
+    pub(crate) fn of(order: &Order) -> Self {
+        let standing = match &order.phase {
+            Phase::Dead { .. } => Standing::Dead,
+            phase if phase.is_open() => Standing::Open,
+            _ => Standing::AtRest,
+        };
+        Self { due: order.due(), shelf: order.shelf(), forget_at: order.forget_at(), standing }
+    }
+}
+
+/// An order that was read or written, and what the next write of it needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub(crate) id: i64,
+    pub(crate) versioned: Versioned,
+    pub(crate) terms_sum: u64,
+}
+
+/// What stands in a row.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Gone,
+    Whole(Kept),
+    Broken(Unreadable),
+}
+
+/// The narrow columns, as they are written and as they are summed up.
+pub(crate) struct Head<'a> {
+    pub(crate) key: Key,
+    pub(crate) version: Version,
+    pub(crate) life: u32,
+    pub(crate) marks: Marks,
+    pub(crate) phase: &'a str,
+    pub(crate) kind: &'a str,
+    pub(crate) tenant: &'a str,
+    pub(crate) record_sum: u64,
+    pub(crate) terms_sum: u64,
+}
+
+impl<'a> Head<'a> {
+    pub(crate) fn of(order: &'a Order, version: Version, record_sum: u64, terms_sum: u64) -> Self {
+        Self {
+            key: order.key,
+            version,
+            life: order.life,
+            marks: Marks::of(order),
+            phase: order.phase.name(),
+            kind: &order.terms.kind,
+            tenant: &order.terms.tenant,
+            record_sum,
+            terms_sum,
+        }
+    }
+
+    pub(crate) fn sum(&self) -> u64 {
+        let Marks { due, shelf, forget_at, standing: _ } = self.marks;
+        let sum = Sum::new().bytes(&self.key.0).word(self.version.0).word(self.life.into());
+        let sum = sum.maybe(due.map(Timestamp::as_millis)).maybe(forget_at.map(Timestamp::as_millis));
+        let sum = match shelf {
+            None => sum.word(0),
+            Some((target, spoils)) => sum.word(1).bytes(&target.0).word(spoils.as_millis()),
+        };
+        let sum =
+            [self.phase, self.kind, self.tenant].iter().fold(sum, |sum, text| sum.bytes(text.as_bytes()));
+        sum.word(self.record_sum).word(self.terms_sum).finish()
+    }
+}
+
+/// The terms belong to their order and no other.
+pub(crate) fn terms_sum(key: &Key, terms: &[u8]) -> u64 {
+    Sum::new().bytes(&key.0).bytes(terms).finish()
+}
+
+/// In the order in which [`head`] and its friends read them.
+macro_rules! columns {
+    () => {
+        "id, key, version, life, due, spoils, target, forget_at, phase, kind, tenant, record_sum, terms_sum, sum, record"
+    };
+}
+const RECORD: usize = 14;
+const TERMS: usize = 15;
+
+/// Everything but large terms; of those, whether they are missing.
+pub(crate) const SCAN: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", terms, terms IS NULL AND NOT EXISTS (SELECT 1 FROM large_terms AS l WHERE l.id = order_records.id) ",
+    "FROM order_records"
+);
+const TERMS_MISSING: usize = 16;
+
+/// One statement, because two would see two moments.
+const READ: &str = concat!(
+    "SELECT ",
+    columns!(),
+    ", coalesce(terms, (SELECT l.terms FROM large_terms AS l WHERE l.id = order_records.id)) ",
+    "FROM order_records WHERE id = ?1"
+);
+
+/// Why a row is not believed. It never says what stands there: records hold secrets, and errors end up in logs.
+pub(crate) struct Flaw(pub(crate) String);
+
+impl Flaw {
+    fn damaged(what: &str) -> Self {
+        Self(format!("the row is damaged, {what}: keep a copy, and restore it from a backup"))
+    }
+}
+
+fn number(row: &Row<'_>, column: usize) -> Result<Option<u64>, Flaw> {
+    match row.get_ref(column) {
+        Ok(ValueRef::Null) => Ok(None),
+        Ok(ValueRef::Integer(number)) => Ok(Some(number.cast_unsigned())),
+        _ => Err(Flaw::damaged("a number in it is none")),
+    }
+}
+
+fn need_number(row: &Row<'_>, column: usize) -> Result<u64, Flaw> {
+    number(row, column)?.ok_or_else(|| Flaw::damaged("a number in it is missing"))
+}
+
+fn digest(row: &Row<'_>, column: usize) -> Option<[u8; 32]> {
+    row.get_ref(column).ok()?.as_blob().ok()?.try_into().ok()
+}
+
+fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a [u8], Flaw> {
+    match row.get_ref(column) {
+        Ok(ValueRef::Text(bytes)) => Ok(bytes),
+        _ => Err(Flaw::damaged("a text in it is missing")),
+    }
+}
+
+fn name<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str, Flaw> {
+    std::str::from_utf8(text(row, column)?).map_err(|_| Flaw::damaged("a text in it is none"))
+}
+
+/// The key that the row says it has, which need not be the one that it had.
+pub(crate) fn claimed_key(row: &Row<'_>) -> Option<Key> {
+    digest(row, 1).map(Key)
+}
+
+/// The narrow columns, if their sum is right.
+pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, Flaw> {
+    let moment = |column| number(row, column).map(|n| n.map(Timestamp::from_millis));
+    let phase = name(row, 8)?;
+    let standing = match phase {
+        "queued" | "submitting" | "solving" | "unsure" => Standing::Open,
+        "dead" => Standing::Dead,
+        _ => Standing::AtRest,
+    };
+    let shelf = digest(row, 6).map(Target).zip(moment(5)?);
+    let head = Head {
+        key: claimed_key(row).ok_or_else(|| Flaw::damaged("its key is none"))?,
+        version: Version(need_number(row, 2)?),
+        life: u32::try_from(need_number(row, 3)?).map_err(|_| Flaw::damaged("its life is none"))?,
+        marks: Marks { due: moment(4)?, shelf, forget_at: moment(7)?, standing },
+        phase,
+        kind: name(row, 9)?,
+        tenant: name(row, 10)?,
+        record_sum: need_number(row, 11)?,
+        terms_sum: need_number(row, 12)?,
+    };
+    if need_number(row, 13)? != head.sum() {
+        return Err(Flaw::damaged("its columns do not add up to their sum"));
+    }
+    Ok(head)
+}
+
+/// Whether record and terms add up to what the head says of them; large terms are left for when they are read.
+fn check_body(row: &Row<'_>, head: &Head<'_>) -> Result<(), Flaw> {
+    if sum::of_bytes(text(row, RECORD)?) != head.record_sum {
+        return Err(Flaw::damaged("its record does not add up to its sum"));
+    }
+    if !matches!(row.get_ref(TERMS), Ok(ValueRef::Null))
+        && terms_sum(&head.key, text(row, TERMS)?) != head.terms_sum
+    {
+        return Err(Flaw::damaged("its terms do not add up to their sum"));
+    }
+    Ok(())
+}
+
+/// The same, for what was found by [`SCAN`].
+pub(crate) fn check_scanned(row: &Row<'_>, head: &Head<'_>) -> Result<(), Flaw> {
+    check_body(row, head)?;
+    if number(row, TERMS_MISSING)? == Some(0) { Ok(()) } else { Err(Flaw::damaged("its terms are missing")) }
+}
+
+fn whole(row: &Row<'_>, id: i64) -> Result<Kept, Flaw> {
+    let head = head(row)?;
+    check_body(row, &head)?;
+    let terms = decode_terms(text(row, TERMS)?).map_err(|error| Flaw(format!("its terms: {error}")))?;
+    let order = decode_order(text(row, RECORD)?, Arc::new(terms)).map_err(|error| Flaw(error.to_string()))?;
+    if order.key != head.key {
+        return Err(Flaw::damaged("it holds the record of another order"));
+    }
+    let versioned = Versioned { version: head.version, order: Arc::new(order) };
+    Ok(Kept { id, versioned, terms_sum: head.terms_sum })
+}
+
+/// The name of an order whose key nobody can read any more: good enough to list it and to find its row.
+pub(crate) fn stand_in(id: i64) -> Key {
+    let mut key = [0; 32];
+    key[24..].copy_from_slice(&id.to_be_bytes());
+    Key(key)
+}
+
+pub(crate) fn place_and_why(id: i64, why: &str) -> String {
+    format!("row {id} of order_records: {why}")
+}
+
+/// Reads rows by their ids.
+pub(crate) struct Reading<'a>(CachedStatement<'a>);
+
+impl<'a> Reading<'a> {
+    pub(crate) fn new(conn: &'a Connection) -> rusqlite::Result<Self> {
+        conn.prepare_cached(READ).map(Self)
+    }
+
+    /// A row that SQLite itself cannot read is broken; any other failure is the disk's.
+    pub(crate) fn row(&mut self, id: i64) -> rusqlite::Result<Found> {
+        let broken = |key: Option<Key>, why: &str| {
+            let key = key.unwrap_or_else(|| stand_in(id));
+            Ok(Found::Broken(Unreadable { key, detail: place_and_why(id, why) }))
+        };
+        let mut rows = self.0.query([id])?;
+        match rows.next() {
+            Ok(None) => Ok(Found::Gone),
+            Ok(Some(row)) => match whole(row, id) {
+                Ok(kept) => Ok(Found::Whole(kept)),
+                Err(Flaw(why)) => broken(claimed_key(row), &why),
+            },
+            Err(error) if is_damage(error.sqlite_error_code()) => broken(None, &error.to_string()),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Reads the whole store when it is opened: every row is checked against its sums, and the indices are made of what
+//! holds. A row that does not is set aside at once, so that nobody pays again for an order that is only unreadable.
+
+use crate::ledger::Ledger;
+use crate::row::{self, Flaw, Marks, SCAN, claimed_key, place_and_why, stand_in};
+use quittance_lifecycle::{Key, Timestamp};
+use rusqlite::Connection;
+use std::collections::BTreeSet;
+
+pub(crate) struct Scanned {
+    pub(crate) ledger: Ledger,
+    pub(crate) last_version: u64,
+    pub(crate) next_id: i64,
+}
+
+/// A row that is set aside.
+struct SetAside {
+    id: i64,
+    why: String,
+    claimed_key: Option<Key>,
+    /// If its narrow columns hold.
+    marks: Option<Marks>,
+}
+
+pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
+    let last: i64 = conn.query_row("SELECT max(last_version) FROM counter", [], |row| row.get(0))?;
+    let mut last_version = last.cast_unsigned();
+    let mut next_id = 1;
+    let mut good = Vec::new();
+    let mut bad = Vec::new();
+    let mut statement = conn.prepare(SCAN)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let id: i64 = row.get(0)?;
+        next_id = next_id.max(id.saturating_add(1));
+        let set_aside = |Flaw(why), marks| SetAside { id, why, claimed_key: claimed_key(row), marks };
+        match row::head(row) {
+            Err(flaw) => bad.push(set_aside(flaw, None)),
+            Ok(head) => {
+                // A counter that is behind its records can only be damage; no version may come back.
+                last_version = last_version.max(head.version.0);
+                match row::check_scanned(row, &head) {
+                    Ok(()) => good.push((head.key, id, head.marks)),
+                    Err(flaw) => bad.push(set_aside(flaw, Some(head.marks))),
+                }
+            }
+        }
+    }
+    let mut ledger = Ledger::of(&good);
+    for SetAside { id, why, claimed_key, marks } in bad {
+        let mut keys: BTreeSet<Key> = claimed_key.into_iter().collect();
+        // Where nobody knows when it was due it is told at once.
+        let due = marks.map_or(Some(Timestamp::ZERO), |marks| marks.due);
+        if marks.is_none() {
+            // Its key may be what is damaged; then the record tells whose it was, unless that one is there as well.
+            keys.extend(key_on_record(conn, id)?.filter(|key| ledger.rows(key).is_empty()));
+        }
+        if keys.is_empty() {
+            keys.insert(stand_in(id));
+        }
+        for key in keys {
+            ledger.set_aside(&key, id, place_and_why(id, &why));
+            ledger.tell_at(due, &key, id);
+        }
+    }
+    Ok(Scanned { ledger, last_version, next_id })
+}
+
+fn key_on_record(conn: &Connection, id: i64) -> rusqlite::Result<Option<Key>> {
+    let hex: Option<String> = conn
+        .prepare_cached(
+            "SELECT CAST(iif(json_valid(record), record ->> 'key', NULL) AS TEXT) FROM order_records WHERE id = ?1",
+        )?
+        .query_row([id], |row| row.get(0))?;
+    Ok(hex.and_then(|hex| Key::parse(&hex).ok()))
+}

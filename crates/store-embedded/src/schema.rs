@@ -1,0 +1,107 @@
+//! Whether a database is ours, which schema it has, and how it is made. The tables are in `schema.sql`, and what
+//! people read is in `views.sql`.
+
+use crate::home::{Home, OpenError};
+use crate::sum::Sum;
+use quittance_lifecycle::Tally;
+use rusqlite::Connection;
+use std::collections::BTreeSet;
+
+/// `QUIT`, in the header of the file.
+const APPLICATION_ID: i64 = 0x5155_4954;
+
+/// What is written, and all up to it is read. It also stands for what `due`, `spoils`, `target` and `forget_at` mean:
+/// whoever changes how an order derives them begins a new schema, and derives them anew for what is there.
+pub(crate) const VERSION: i64 = 1;
+
+const TABLES: &str = include_str!("schema.sql");
+const VIEWS: &str = include_str!("views.sql");
+
+/// Makes sure that the database is a store of ours that can be written, and makes one of it if it is empty.
+pub(crate) fn settle(home: &Home, conn: &Connection) -> Result<(), OpenError> {
+    let failed = |error| home.misses(error);
+    match identity(conn).map_err(failed)? {
+        Identity::Ours(found) if found > VERSION => {
+            return Err(OpenError::Newer { dir: home.dir().to_owned(), found, known: VERSION });
+        }
+        Identity::Stranger => return Err(OpenError::NotOurs { path: home.database() }),
+        Identity::Ours(_) | Identity::Nobody => {}
+    }
+    if conn.is_readonly("main").map_err(failed)? {
+        let source = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem).into();
+        return Err(OpenError::NotWritable { dir: home.dir().to_owned(), source });
+    }
+    let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(failed)?;
+    if mode != "wal" {
+        // Some file systems of networks cannot, and nothing here would be durable.
+        let source =
+            format!("its file system cannot keep a write-ahead log, but only a journal `{mode}`").into();
+        return Err(OpenError::NotWritable { dir: home.dir().to_owned(), source });
+    }
+    // Nothing is written where all is there already: a store whose disk is full can still be opened and read.
+    if is_up_to_date(conn).map_err(failed)? { Ok(()) } else { write(conn).map_err(failed) }
+}
+
+/// Of the views, and of the lines of the books that they show.
+fn views_sum() -> i64 {
+    Tally::NAMES
+        .iter()
+        .fold(Sum::new().bytes(VIEWS.as_bytes()), |sum, name| sum.bytes(name.as_bytes()))
+        .finish()
+        .cast_signed()
+}
+
+fn is_up_to_date(conn: &Connection) -> rusqlite::Result<bool> {
+    if matches!(identity(conn)?, Identity::Nobody) {
+        return Ok(false);
+    }
+    conn.query_row("SELECT views_sum = ?1 FROM counter", [views_sum()], |row| row.get(0))
+}
+
+enum Identity {
+    /// Empty, or a crash came before the first commit.
+    Nobody,
+    Ours(i64),
+    Stranger,
+}
+
+fn identity(conn: &Connection) -> rusqlite::Result<Identity> {
+    let number = |sql| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let id = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    Ok(match (id, version, tables) {
+        (APPLICATION_ID, 1.., _) => Identity::Ours(version),
+        (0, 0, 0) => Identity::Nobody,
+        _ => Identity::Stranger,
+    })
+}
+
+/// All of it or nothing.
+fn write(conn: &Connection) -> rusqlite::Result<()> {
+    conn.execute_batch("BEGIN IMMEDIATE")?;
+    let written = write_tables(conn).and_then(|()| conn.execute_batch("COMMIT"));
+    if written.is_err() && !conn.is_autocommit() {
+        // What matters is the first error; the connection is dropped anyway.
+        drop(conn.execute_batch("ROLLBACK"));
+    }
+    written
+}
+
+fn write_tables(conn: &Connection) -> rusqlite::Result<()> {
+    if matches!(identity(conn)?, Identity::Nobody) {
+        conn.execute_batch(TABLES)?;
+        conn.execute_batch(&format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
+        ))?;
+    }
+    let there: BTreeSet<String> = conn
+        .prepare("SELECT name FROM pragma_table_info('tallies')")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for name in Tally::NAMES.iter().filter(|name| !there.contains(**name)) {
+        conn.execute_batch(&format!("ALTER TABLE tallies ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0"))?;
+    }
+    conn.execute_batch(VIEWS)?;
+    conn.execute("UPDATE counter SET views_sum = ?1", [views_sum()]).map(drop)
+}

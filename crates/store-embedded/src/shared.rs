@@ -1,0 +1,95 @@
+//! What the callers' threads and our own have in common.
+
+use crate::cache::Cache;
+use crate::checkpoint::Wal;
+use crate::desk::{Desk, lock};
+use crate::home::Home;
+use crate::ledger::Ledger;
+use crate::reader::{Answer, Question};
+use crate::trouble::{Trouble, unavailable};
+use crate::writer::{Done, Task};
+use quittance_lifecycle::Key;
+use quittance_ports::{StoreError, Watchers};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+
+pub(crate) const READERS: usize = 2;
+
+/// How much the store may hold in memory. What is left out of the cache is read from the disk, and whoever finds the
+/// line full is told that the store is not available.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    pub cache_orders_max: usize,
+    pub cache_bytes_max: usize,
+    /// How many commits may wait for the disk, and how many reads.
+    pub waiting_max: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { cache_orders_max: 100_000, cache_bytes_max: 256 << 20, waiting_max: 65_536 }
+    }
+}
+
+pub(crate) struct Shared {
+    pub(crate) home: Home,
+    pub(crate) cache: Cache,
+    pub(crate) watchers: Watchers,
+    pub(crate) tasks: Desk<Task, Done>,
+    pub(crate) questions: Desk<Question, Answer>,
+    pub(crate) wal: Wal,
+    pub(crate) transactions: AtomicU64,
+    ledger: Mutex<Ledger>,
+    /// Set while nobody knows what is on the disk.
+    is_down: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn new(home: Home, settings: &Settings, ledger: Ledger) -> Self {
+        Self {
+            home,
+            cache: Cache::new(settings.cache_orders_max, settings.cache_bytes_max),
+            watchers: Watchers::default(),
+            tasks: Desk::new("writing to the disk", 1, settings.waiting_max),
+            questions: Desk::new("reading from the disk", READERS, settings.waiting_max),
+            wal: Wal::default(),
+            transactions: AtomicU64::new(0),
+            ledger: Mutex::new(ledger),
+            is_down: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        lock(&self.ledger)
+    }
+
+    pub(crate) fn check_up(&self, doing: &'static str) -> Result<(), StoreError> {
+        if self.is_down.load(Ordering::Acquire) { Err(unavailable(doing, Trouble::Down)) } else { Ok(()) }
+    }
+
+    /// Nothing in memory is shown any more until [`come_back`](Self::come_back).
+    pub(crate) fn go_down(&self) {
+        self.is_down.store(true, Ordering::Release);
+        self.cache.clear();
+    }
+
+    pub(crate) fn come_back(&self, ledger: Ledger) {
+        *self.ledger() = ledger;
+        self.cache.clear();
+        self.is_down.store(false, Ordering::Release);
+        // Whatever was durable and not told: whoever waits for it looks for himself.
+        self.watchers.wake_all();
+    }
+
+    /// A row that cannot be read is taken out of the way of the others, and told from here on.
+    pub(crate) fn set_aside(&self, key: &Key, id: i64, why: &str) -> StoreError {
+        self.cache.remove(key);
+        self.ledger().set_aside(key, id, why.to_owned());
+        StoreError::Corrupt { key: *key, detail: why.to_owned() }
+    }
+
+    pub(crate) fn is_broken(&self, key: &Key) -> Option<StoreError> {
+        let detail = self.ledger().why_broken(key)?.clone();
+        Some(StoreError::Corrupt { key: *key, detail })
+    }
+}

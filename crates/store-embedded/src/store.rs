@@ -1,0 +1,273 @@
+//! The store as callers see it: whatever memory can answer is answered on their own thread, and for the rest they
+//! wait for ours.
+
+use crate::EmbeddedStore;
+use crate::cache::Miss;
+use crate::ledger::{Claims, Rung};
+use crate::reader::{Answer, Question};
+use crate::row::{Found, Kept};
+use crate::writer::{Done, Task, Write};
+use async_trait::async_trait;
+use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_ports::{
+    Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+};
+use std::sync::Arc;
+
+/// How many rows are asked for at once, and how many are erased: others want their turn.
+const ROWS_AT_ONCE: usize = 256;
+
+const LOADING: &str = "loading an order";
+const COMMITTING: &str = "committing an order";
+const CLAIMING: &str = "claiming what is due";
+const LISTING: &str = "listing orders";
+const PURGING: &str = "purging orders";
+const COUNTING: &str = "adding to the books";
+
+const ASKED: &str = "each answer is of the sort that was asked for";
+
+type Rows = Vec<Result<Found, StoreError>>;
+
+impl EmbeddedStore {
+    async fn rows(&self, ids: Vec<i64>) -> Result<Rows, StoreError> {
+        match self.shared().questions.ask(Question::Rows(ids)).await? {
+            Answer::Rows(rows) => Ok(rows),
+            Answer::Books(_) => unreachable!("{ASKED}"),
+        }
+    }
+
+    async fn write(&self, task: Task) -> Result<Done, StoreError> {
+        self.shared().tasks.ask(task).await
+    }
+
+    /// Reads an order that is not in the cache.
+    async fn find(&self, key: &Key, mut miss: Miss) -> Result<Option<Versioned>, StoreError> {
+        let shared = self.shared();
+        let candidates = || shared.ledger().rows(key);
+        let mut ids = candidates();
+        loop {
+            if let Some(corrupt) = shared.is_broken(key) {
+                return Err(corrupt);
+            }
+            if ids.is_empty() {
+                return Ok(None);
+            }
+            for (id, row) in ids.iter().zip(self.rows(ids.clone()).await?) {
+                match row? {
+                    Found::Whole(kept) if kept.versioned.order.key == *key => {
+                        shared.cache.offer(miss, &kept);
+                        return Ok(Some(kept.versioned));
+                    }
+                    Found::Whole(_) | Found::Gone => {}
+                    // If it cannot even say whose it is, it may be this one.
+                    Found::Broken(broken) => return Err(shared.set_aside(key, *id, &broken.detail)),
+                }
+            }
+            // It was purged a moment ago; and perhaps made anew.
+            match shared.cache.look(key) {
+                Ok(kept) => return Ok(Some(kept.versioned)),
+                Err(later) => miss = later,
+            }
+            let before = std::mem::replace(&mut ids, candidates());
+            if before == ids {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// What stands behind the alarms that have rung, each with its own luck.
+    async fn behind(&self, rung: &[Rung]) -> Result<Vec<Result<Found, StoreError>>, StoreError> {
+        let shared = self.shared();
+        let mut found = Vec::with_capacity(rung.len());
+        let mut misses = Vec::new();
+        for (at, Rung { key, id, .. }) in rung.iter().enumerate() {
+            match shared.cache.look(key) {
+                Ok(kept) => found.push(Ok(Found::Whole(kept))),
+                Err(miss) => {
+                    found.push(Ok(Found::Gone));
+                    misses.push((at, *id, miss));
+                }
+            }
+        }
+        for some in misses.chunks(ROWS_AT_ONCE) {
+            let rows = self.rows(some.iter().map(|(_, id, _)| *id).collect()).await?;
+            for ((at, _, miss), row) in some.iter().zip(rows) {
+                if let Ok(Found::Whole(kept)) = &row {
+                    shared.cache.offer(*miss, kept);
+                }
+                found[*at] = row;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Sorts what was read into what is due and what is not.
+    fn hand_over(&self, claims: Claims, rows: Rows, now: Timestamp) -> Result<Due, StoreError> {
+        let shared = self.shared();
+        let told = |(key, detail)| Unreadable { key, detail };
+        let mut due = Due {
+            orders: Vec::with_capacity(rows.len()),
+            next: claims.next,
+            unreadable: claims.broken.into_iter().map(told).collect(),
+        };
+        let mut failure = None;
+        for (rung, row) in claims.rung.iter().zip(rows) {
+            let put_back = |at| shared.ledger().put_back(rung, at);
+            match row {
+                Ok(Found::Whole(kept)) if kept.versioned.order.key == rung.key => {
+                    match kept.versioned.order.due() {
+                        Some(at) if at <= now => due.orders.push(kept.versioned),
+                        // Somebody has written it since its alarm rang.
+                        later => put_back(later),
+                    }
+                }
+                Ok(Found::Whole(_) | Found::Gone) => put_back(None),
+                Ok(Found::Broken(broken)) => {
+                    put_back(None);
+                    let _corrupt = shared.set_aside(&rung.key, rung.id, &broken.detail);
+                    due.unreadable.push(Unreadable { key: rung.key, detail: broken.detail });
+                }
+                Err(error) => {
+                    put_back(Some(rung.at));
+                    due.next = Some(due.next.map_or(rung.at, |next| next.min(rung.at)));
+                    failure = Some(error);
+                }
+            }
+        }
+        match failure {
+            // One row that cannot be read just now must not hold up the others.
+            Some(error) if due.orders.is_empty() && due.unreadable.is_empty() => Err(error),
+            _ => Ok(due),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for EmbeddedStore {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.shared().check_up(LOADING)?;
+        match self.shared().cache.look(key) {
+            Ok(kept) => Ok(Some(kept.versioned)),
+            Err(miss) => self.find(key, miss).await,
+        }
+    }
+
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Arc<Order>,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        self.shared().check_up(COMMITTING)?;
+        let found = match self.shared().cache.look(&next.key) {
+            Ok(kept) => Some(kept.versioned),
+            Err(miss) => self.find(&next.key, miss).await?,
+        };
+        // Whoever has seen an older one has lost already. Whatever else is expected only the writer can judge.
+        if let Some(found) = found.filter(|found| expected < found.version) {
+            return Ok(Commit::Conflict(Some(Box::new(found))));
+        }
+        let write = Write::new(expected, next, tally, at);
+        match self.write(Task::Commit(Box::new(write))).await? {
+            Done::Committed(commit) => Ok(commit),
+            Done::Counted | Done::Purged(_) => unreachable!("{ASKED}"),
+        }
+    }
+
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.shared().check_up(CLAIMING)?;
+        let claims = self.shared().ledger().claim(now, until, limit);
+        match self.behind(&claims.rung).await {
+            Ok(rows) => self.hand_over(claims, rows, now),
+            Err(error) => {
+                let mut ledger = self.shared().ledger();
+                for rung in &claims.rung {
+                    ledger.put_back(rung, Some(rung.at));
+                }
+                // What could not be told to anybody is told to the next.
+                for (key, _) in &claims.broken {
+                    ledger.tell_at(Some(now), key, 0);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        self.shared().check_up(LISTING)?;
+        Ok(self.shared().ledger().shelf(target, now, limit))
+    }
+
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        Ok(self.shared().watchers.watch(key))
+    }
+
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
+        let shared = self.shared();
+        let mut listed = Vec::new();
+        let mut after = after.copied();
+        while listed.len() < limit {
+            shared.check_up(LISTING)?;
+            let page = shared.ledger().page(which, after.as_ref(), (limit - listed.len()).min(ROWS_AT_ONCE));
+            let told = |(key, detail)| (key, Err(Unreadable { key, detail }));
+            let mut some: Vec<_> = page.broken.into_iter().map(told).collect();
+            for (id, row) in page.ids.iter().zip(self.rows(page.ids.clone()).await?) {
+                match row? {
+                    Found::Whole(Kept { versioned, .. }) if which.includes(&versioned.order) => {
+                        some.push((versioned.order.key, Ok(versioned)));
+                    }
+                    Found::Whole(_) | Found::Gone => {}
+                    Found::Broken(broken) => {
+                        let _corrupt = shared.set_aside(&broken.key, *id, &broken.detail);
+                        some.extend((which != Which::Open).then_some((broken.key, Err(broken))));
+                    }
+                }
+            }
+            some.sort_by_key(|(key, _)| *key);
+            let beyond = some.into_iter().filter(|(key, _)| after.is_none_or(|after| *key > after));
+            listed.extend(beyond.map(|(_, found)| found));
+            match page.through {
+                Some(through) => after = Some(through),
+                None => break,
+            }
+        }
+        listed.truncate(limit);
+        Ok(listed)
+    }
+
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        let mut purged = 0;
+        while purged < limit {
+            self.shared().check_up(PURGING)?;
+            let some = (limit - purged).min(ROWS_AT_ONCE);
+            match self.write(Task::Purge { now, limit: some }).await? {
+                Done::Purged(0) => break,
+                Done::Purged(count) => purged += count,
+                Done::Committed(_) | Done::Counted => unreachable!("{ASKED}"),
+            }
+        }
+        Ok(purged)
+    }
+
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        self.shared().check_up(COUNTING)?;
+        if *tally != Tally::default() {
+            self.write(Task::Count(Box::new((line.clone(), *tally)))).await?;
+        }
+        Ok(())
+    }
+
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.shared().check_up(LISTING)?;
+        match self.shared().questions.ask(Question::Books(from, to)).await? {
+            Answer::Books(books) => Ok(books),
+            Answer::Rows(_) => unreachable!("{ASKED}"),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Why the store cannot answer just now. All of it may pass, and of a write nobody knows whether it happened, unless
+//! it says so.
+
+use quittance_ports::StoreError;
+use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_WRITE;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    #[error("{waiting} others wait already")]
+    Crowded { waiting: usize },
+    #[error("the disk hangs: nothing has come back from it for a long time")]
+    Stuck,
+    #[error("the store is closed")]
+    Closed,
+    #[error("the disk failed in the middle of a write, and the store is being read anew")]
+    Down,
+    #[error(transparent)]
+    Sqlite(Arc<rusqlite::Error>),
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(Arc::new(error))
+    }
+}
+
+impl Trouble {
+    fn code(&self) -> Option<ErrorCode> {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error_code(),
+            _ => None,
+        }
+    }
+
+    /// Whether it is the record that is at fault, and not the disk.
+    pub(crate) fn is_damage(&self) -> bool {
+        is_damage(self.code())
+    }
+
+    /// Whether it is certain that nothing was written. Whoever holds the lock is noticed before the transaction begins,
+    /// and a disk that has no room for all of it before the frame that ends it; of any other failure nobody knows.
+    pub(crate) fn wrote_nothing(&self) -> bool {
+        let has_no_room = match self {
+            // A file that may not grow any more, or a quota, is an error of the write and not a full disk.
+            Self::Sqlite(error) => {
+                error.sqlite_error().is_some_and(|e| e.extended_code == SQLITE_IOERR_WRITE)
+            }
+            _ => false,
+        };
+        let code = self.code();
+        has_no_room
+            || matches!(code, Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+    }
+}
+
+pub(crate) fn is_damage(code: Option<ErrorCode>) -> bool {
+    matches!(code, Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+}
+
+pub(crate) fn unavailable(doing: &'static str, trouble: Trouble) -> StoreError {
+    StoreError::Unavailable { doing, source: Box::new(trouble) }
+}

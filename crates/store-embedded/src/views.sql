@@ -1,0 +1,55 @@
+-- What people read. Made anew whenever a version opens the store that has other views, so they can change without a new
+-- schema. A record that is not JSON shows as NULL in what is taken from it, and never stops the query.
+
+-- Every order. `due`, `placed`, `deadline` and `forget_at` are in UTC. `attempts` counts those of all lives; `doubles` how
+-- many of them were made while an earlier one may have been paid for.
+DROP VIEW IF EXISTS orders;
+CREATE VIEW orders AS
+SELECT lower(hex(key)) AS key, tenant, kind, phase,
+       strftime('%Y-%m-%d %H:%M:%f', due / 1000.0, 'unixepoch') AS due,
+       strftime('%Y-%m-%d %H:%M:%f', (json ->> 'placed') / 1000.0, 'unixepoch') AS placed,
+       strftime('%Y-%m-%d %H:%M:%f', (json ->> 'deadline') / 1000.0, 'unixepoch') AS deadline,
+       life,
+       json ->> 'last_attempt' AS attempts,
+       coalesce(json ->> 'possible_doubles', iif(json IS NULL, NULL, 0)) AS doubles,
+       json ->> 'wanted' AS wanted,
+       strftime('%Y-%m-%d %H:%M:%f', forget_at / 1000.0, 'unixepoch') AS forget_at,
+       version
+FROM (SELECT *, iif(json_valid(record), record, NULL) AS json FROM order_records);
+
+-- The dead letters: what waits for a person, and why.
+DROP VIEW IF EXISTS dead_letters;
+CREATE VIEW dead_letters AS
+SELECT lower(hex(key)) AS key, tenant, kind,
+       strftime('%Y-%m-%d %H:%M:%f', (json ->> '$.phase.at') / 1000.0, 'unixepoch') AS buried,
+       json ->> '$.phase.cause.is' AS cause,
+       json ->> '$.phase.cause.fault.class' AS fault,
+       json ->> '$.phase.cause.fault.code' AS code,
+       json ->> 'last_attempt' AS attempts,
+       coalesce(json ->> 'possible_doubles', iif(json IS NULL, NULL, 0)) AS doubles
+FROM (SELECT *, iif(json_valid(record), record, NULL) AS json FROM order_records) WHERE phase = 'dead';
+
+-- What happened to each order, in order. `what` is the name of the entry; `entry` is all of it, as JSON.
+DROP VIEW IF EXISTS story;
+CREATE VIEW story AS
+SELECT lower(hex(o.key)) AS key, e.key + 1 AS number,
+       strftime('%Y-%m-%d %H:%M:%f', (e.value ->> 'at') / 1000.0, 'unixepoch') AS at,
+       e.value ->> 'is' AS what,
+       e.value ->> 'attempt' AS attempt,
+       e.value AS entry
+FROM order_records AS o, json_each(iif(json_valid(o.record), o.record, '{}'), '$.story') AS e;
+
+-- Each attempt that an order remembers: when it was sent, whether the provider is known to have taken it, and how far
+-- it has come.
+DROP VIEW IF EXISTS attempts;
+CREATE VIEW attempts AS
+SELECT lower(hex(o.key)) AS key, a.value ->> 'number' AS number,
+       strftime('%Y-%m-%d %H:%M:%f', (a.value ->> 'sent') / 1000.0, 'unixepoch') AS sent,
+       a.value ->> 'accepted' AS accepted,
+       a.value ->> 'is' AS progress,
+       a.value ->> 'task' AS task
+FROM order_records AS o, json_each(iif(json_valid(o.record), o.record, '{}'), '$.attempts') AS a;
+
+-- The books, by day (UTC), tenant and kind, with every line by name.
+DROP VIEW IF EXISTS books;
+CREATE VIEW books AS SELECT date(day * 86400, 'unixepoch') AS date, * FROM tallies;

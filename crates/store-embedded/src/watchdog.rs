@@ -1,0 +1,31 @@
+//! Counts the seconds for those who wait for the disk: a disk can hang for ever, and nothing else here would notice.
+
+use crate::desk::{TICK, lock};
+use crate::shared::Shared;
+use std::sync::{Condvar, Mutex, PoisonError};
+
+#[derive(Default)]
+pub(crate) struct Watchdog {
+    is_closed: Mutex<bool>,
+    bell: Condvar,
+}
+
+impl Watchdog {
+    pub(crate) fn run(&self, shared: &Shared) {
+        let mut is_closed = lock(&self.is_closed);
+        while !*is_closed {
+            let (guard, timeout) =
+                self.bell.wait_timeout(is_closed, TICK).unwrap_or_else(PoisonError::into_inner);
+            is_closed = guard;
+            if timeout.timed_out() {
+                shared.tasks.tick();
+                shared.questions.tick();
+            }
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        *lock(&self.is_closed) = true;
+        self.bell.notify_all();
+    }
+}

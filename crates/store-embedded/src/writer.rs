@@ -1,0 +1,204 @@
+//! The one thread that writes. It takes whatever commits are waiting into one transaction, so that many callers share
+//! one wait for the disk, and shows nothing to anybody before it is durable.
+
+use crate::batch::Batch;
+use crate::purge;
+use crate::scan::{Scanned, scan};
+use crate::shared::Shared;
+use crate::trouble::{Trouble, unavailable};
+use quittance_lifecycle::{Order, Tally, Timestamp};
+use quittance_ports::{Commit, Line, StoreError, Version};
+use quittance_record::{encode_order, encode_terms};
+use rusqlite::Connection;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How many commits share a transaction at most, and how many bytes.
+const BATCH_MAX: usize = 2048;
+const BATCH_BYTES_MAX: usize = 16 << 20;
+/// How long to wait before the store is read anew once more, after the disk failed.
+const PAUSE: Duration = Duration::from_millis(250);
+/// A transaction of many rows touches more pages than SQLite keeps by default; in kibibytes.
+const PAGE_CACHE_KIB: i64 = 32 << 10;
+
+const DOING: &str = "writing to the disk";
+
+#[derive(Debug)]
+pub(crate) enum Task {
+    Commit(Box<Write>),
+    Count(Box<(Line, Tally)>),
+    Purge { now: Timestamp, limit: usize },
+}
+
+/// A commit, written down by the caller's own thread: the writer has enough to do.
+#[derive(Debug)]
+pub(crate) struct Write {
+    pub(crate) expected: Version,
+    pub(crate) next: Arc<Order>,
+    pub(crate) tally: Tally,
+    pub(crate) at: Timestamp,
+    pub(crate) record: Vec<u8>,
+    /// If they will certainly be needed.
+    pub(crate) terms: Option<Vec<u8>>,
+}
+
+impl Write {
+    pub(crate) fn new(expected: Version, next: &Arc<Order>, tally: &Tally, at: Timestamp) -> Self {
+        let terms = (expected == Version::ABSENT).then(|| encode_terms(&next.terms));
+        Self { expected, next: Arc::clone(next), tally: *tally, at, record: encode_order(next), terms }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Done {
+    Committed(Commit),
+    Counted,
+    Purged(usize),
+}
+
+pub(crate) struct Writer {
+    shared: Arc<Shared>,
+    /// None while nobody knows what is on the disk.
+    conn: Option<Connection>,
+    pub(crate) last_version: u64,
+    pub(crate) next_id: i64,
+}
+
+impl Writer {
+    /// Everything that the database holds, and a writer to go on from there.
+    pub(crate) fn open(home: &crate::home::Home) -> Result<(Connection, Scanned), rusqlite::Error> {
+        let conn = home.connect()?;
+        conn.pragma_update(None, "cache_size", -PAGE_CACHE_KIB)?;
+        let scanned = scan(&conn)?;
+        Ok((conn, scanned))
+    }
+
+    pub(crate) const fn new(shared: Arc<Shared>, conn: Connection, last_version: u64, next_id: i64) -> Self {
+        Self { shared, conn: Some(conn), last_version, next_id }
+    }
+
+    /// Writes until the store closes.
+    pub(crate) fn run(mut self) {
+        loop {
+            let patience = self.conn.is_none().then_some(PAUSE);
+            let (mut count, mut bytes) = (0, 0);
+            let tasks = self.shared.tasks.take(0, patience, |task| {
+                count += 1;
+                bytes += match task {
+                    Task::Commit(write) => write.record.len() + write.terms.as_ref().map_or(0, Vec::len),
+                    Task::Count(_) => 0,
+                    // Comes alone: it must see what was written before it.
+                    Task::Purge { .. } => usize::MAX / 2,
+                };
+                count <= BATCH_MAX && bytes <= BATCH_BYTES_MAX
+            });
+            let Some(tasks) = tasks else { return };
+            let answers = self.perform(&tasks);
+            self.shared.tasks.give(0, answers);
+            drop(tasks);
+            self.after();
+        }
+    }
+
+    /// The answers are late enough as they are; this is not in their way.
+    fn after(&mut self) {
+        let Some(conn) = &self.conn else { return };
+        if let Err(error) = self.shared.wal.restart_if_wanted(conn) {
+            self.give_up(&error.into());
+        }
+    }
+
+    fn perform(&mut self, tasks: &[Task]) -> Vec<Result<Done, StoreError>> {
+        if self.conn.is_none() {
+            self.reopen();
+        }
+        let Some(conn) = self.conn.take() else {
+            return tasks.iter().map(|_| Err(unavailable(DOING, Trouble::Down))).collect();
+        };
+        let done = match tasks {
+            [Task::Purge { now, limit }] => {
+                purge::purge(&self.shared, &conn, *now, *limit).map(|purged| vec![Ok(Done::Purged(purged))])
+            }
+            _ => self.write(&conn, tasks),
+        };
+        self.conn = Some(conn);
+        done.unwrap_or_else(|trouble| {
+            self.give_up(&trouble);
+            tasks.iter().map(|_| Err(unavailable(DOING, trouble.clone()))).collect()
+        })
+    }
+
+    fn write(&mut self, conn: &Connection, tasks: &[Task]) -> Result<Vec<Result<Done, StoreError>>, Trouble> {
+        loop {
+            let batch = Batch::decide(&self.shared, conn, tasks, self.last_version, self.next_id)?;
+            if batch.is_empty() {
+                return Ok(batch.answers);
+            }
+            match transaction(conn, || batch.write(conn)) {
+                Ok(()) => {
+                    self.shared.transactions.fetch_add(1, Ordering::Relaxed);
+                    self.last_version = batch.last_version;
+                    self.next_id = batch.next_id;
+                    batch.publish(&self.shared);
+                    return Ok(batch.answers);
+                }
+                // Where a page of the database is damaged only those who need it are turned away; the others go on.
+                Err(Failed { at: Some(culprit), trouble }) if trouble.is_damage() => {
+                    let (key, id) = batch.key_and_row(culprit);
+                    let _corrupt = self.shared.set_aside(&key, id, &trouble.to_string());
+                }
+                Err(Failed { trouble, .. }) => return Err(trouble),
+            }
+        }
+    }
+
+    /// Trusts nothing in memory any more, unless it is certain that nothing was written.
+    fn give_up(&mut self, trouble: &Trouble) {
+        let in_transaction = self.conn.as_ref().is_some_and(|conn| !conn.is_autocommit());
+        if in_transaction || !trouble.wrote_nothing() {
+            self.shared.go_down();
+            self.conn = None;
+            self.reopen();
+        }
+    }
+
+    fn reopen(&mut self) {
+        let Ok((conn, Scanned { ledger, last_version, next_id })) = Self::open(&self.shared.home) else {
+            return;
+        };
+        self.last_version = self.last_version.max(last_version);
+        self.next_id = self.next_id.max(next_id);
+        self.conn = Some(conn);
+        self.shared.come_back(ledger);
+    }
+}
+
+/// What went wrong, and with which of the changes, if it was one of them.
+pub(crate) struct Failed {
+    pub(crate) at: Option<usize>,
+    pub(crate) trouble: Trouble,
+}
+
+impl From<rusqlite::Error> for Failed {
+    fn from(error: rusqlite::Error) -> Self {
+        Self { at: None, trouble: error.into() }
+    }
+}
+
+/// All of it or nothing, and durable when it returns.
+pub(crate) fn transaction<T>(
+    conn: &Connection,
+    body: impl FnOnce() -> Result<T, Failed>,
+) -> Result<T, Failed> {
+    conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let done = body().and_then(|done| {
+        conn.prepare_cached("COMMIT")?.execute([])?;
+        Ok(done)
+    });
+    if done.is_err() && !conn.is_autocommit() {
+        // If even that fails the connection is still in its transaction, and will not be used again.
+        drop(conn.execute_batch("ROLLBACK"));
+    }
+    done
+}

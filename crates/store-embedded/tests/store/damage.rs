@@ -1,0 +1,382 @@
+//! Disks forget, crashes leave halves behind, and people open the wrong file. A record that cannot be read is told and
+//! set aside, and nothing else stops.
+
+use super::{NO_CACHE, commit, create, now, write};
+use quittance_lifecycle::{Key, Order};
+use quittance_ports::conformance::samples::{self, START, Sample, after};
+use quittance_ports::{Commit, Store, StoreError, Version, Versioned, Which};
+use quittance_store_embedded::{DATABASE, EmbeddedStore, OpenError, Settings};
+use rusqlite::Connection;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+fn sql(dir: &Path, statements: &str) {
+    Connection::open(dir.join(DATABASE)).unwrap().execute_batch(statements).unwrap();
+}
+
+/// Lets a column be NULL that must not be.
+fn allow_null(dir: &Path, column: &str) {
+    let edit = format!(
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, '{column} NOT NULL', '{column}');"
+    );
+    sql(dir, &edit);
+}
+
+/// The row of the first order, as SQL has it.
+const FIRST: &str = "WHERE id = (SELECT min(id) FROM order_records)";
+
+struct Scene {
+    dir: tempfile::TempDir,
+    rotten: Arc<Order>,
+    version: Version,
+    others: Vec<Versioned>,
+}
+
+impl Scene {
+    /// Some orders that are due, and one among them that is about to rot.
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        let rotten = samples::queued("rotten", START).order;
+        let version = create(&store, &rotten);
+        let others = (0..5).map(|n| samples::queued(&format!("good {n}"), START).order);
+        let others = others.map(|order| Versioned { version: create(&store, &order), order }).collect();
+        Self { dir, rotten, version, others }
+    }
+
+    fn open(&self) -> EmbeddedStore {
+        EmbeddedStore::open_with(self.dir.path(), &NO_CACHE).unwrap()
+    }
+
+    /// Everything that is promised about a store with one rotten record.
+    fn check(&self, store: &EmbeddedStore) {
+        let key = self.rotten.key;
+        let is_corrupt =
+            |error: StoreError| matches!(error, StoreError::Corrupt { key: of, .. } if of == key);
+        assert!(is_corrupt(now(store.load(&key)).unwrap_err()));
+        for expected in [Version::ABSENT, self.version] {
+            assert!(is_corrupt(commit(store, expected, &self.rotten).unwrap_err()));
+        }
+        assert!(store.unreadable().iter().any(|unreadable| unreadable.key == key));
+
+        for (which, shown) in [(Which::All, 5), (Which::Dead, 0), (Which::Open, 5)] {
+            let (good, bad): (Vec<_>, Vec<_>) =
+                now(store.list(which, None, 100)).unwrap().into_iter().partition(Result::is_ok);
+            assert_eq!(good.len(), shown, "{which:?}");
+            assert_eq!(bad.iter().any(|found| found.as_ref().unwrap_err().key == key), which != Which::Open);
+        }
+        for other in &self.others {
+            assert_eq!(now(store.load(&other.order.key)).unwrap().as_ref(), Some(other));
+        }
+
+        let due = now(store.claim_due(after(10), after(20), 100)).unwrap();
+        assert_eq!(due.orders.len(), self.others.len(), "the others are due all the same");
+        assert!(due.unreadable.iter().any(|unreadable| unreadable.key == key), "it is told");
+        let again = now(store.claim_due(after(1000), after(2000), 100)).unwrap();
+        assert_eq!(again.unreadable, [], "once");
+        assert_eq!(again.orders.len(), self.others.len());
+        for other in &self.others {
+            let version = write(store, other.version, &samples::submitting("any", START).order_of(other));
+            assert!(version > other.version);
+        }
+        assert_eq!(now(store.purge(quittance_lifecycle::Timestamp::MAX, 100)).unwrap(), 0);
+    }
+}
+
+trait OrderOf {
+    /// The same step of another order.
+    fn order_of(&self, other: &Versioned) -> Arc<Order>;
+}
+
+impl OrderOf for Sample {
+    fn order_of(&self, other: &Versioned) -> Arc<Order> {
+        Arc::new(Order {
+            key: other.order.key,
+            terms: Arc::clone(&other.order.terms),
+            ..(*self.order).clone()
+        })
+    }
+}
+
+fn rot(statement: &str) {
+    let scene = Scene::new();
+    sql(scene.dir.path(), statement);
+    for _ in 0..2 {
+        let store = scene.open();
+        let told = now(store.claim_due(after(1), after(1), 0)).unwrap();
+        assert_eq!(told.unreadable, [], "whoever asks for nothing is told nothing");
+        if store.transactions() == 0 {
+            // The second time the others have moved on; what is rotten is still told.
+            let due = now(store.claim_due(START, START, 1)).unwrap();
+            assert_eq!(due.unreadable.len() + due.orders.len(), 1);
+        }
+        drop(store);
+    }
+    scene.check(&scene.open());
+    let rows = Connection::open(scene.dir.path().join(DATABASE))
+        .unwrap()
+        .query_row("SELECT count(*) FROM order_records", [], |row| row.get::<_, i64>(0))
+        .unwrap();
+    assert_eq!(rows, 6, "it stays for a person");
+    assert_eq!(scene.open().unreadable().iter().filter(|found| found.key == scene.rotten.key).count(), 1);
+}
+
+#[test]
+fn a_record_that_is_not_json_is_told_and_set_aside() {
+    rot(&format!("UPDATE order_records SET record = 'garbage' {FIRST}"));
+}
+
+#[test]
+fn a_record_that_is_cut_short_is_told_and_set_aside() {
+    rot(&format!("UPDATE order_records SET record = substr(record, 1, 50) {FIRST}"));
+}
+
+#[test]
+fn a_record_that_is_no_text_is_told_and_set_aside() {
+    rot(&format!("UPDATE order_records SET record = CAST(record AS BLOB) {FIRST}"));
+    rot(&format!("UPDATE order_records SET record = x'00ff' {FIRST}"));
+}
+
+/// It parses, and says that a person must release the order. Nobody said so.
+#[test]
+fn rot_in_a_record_that_still_parses_is_told_and_set_aside() {
+    rot(&format!(
+        "UPDATE order_records SET record = replace(record, '\"held\":false', '\"held\":true') {FIRST}"
+    ));
+}
+
+#[test]
+fn rot_in_any_column_is_told_and_set_aside() {
+    for change in [
+        "due = NULL",
+        "due = due + 86400000",
+        "version = version + 1",
+        "version = 'one'",
+        "life = -1",
+        "spoils = 1, target = zeroblob(32)",
+        "forget_at = 1",
+        "phase = 'dead'",
+        "tenant = 'somebody'",
+        "sum = sum + 1",
+        "record_sum = 0",
+        "terms_sum = 0",
+        "terms = replace(terms, 'example', 'elsewhere')",
+        "terms = NULL",
+    ] {
+        rot(&format!("UPDATE order_records SET {change} {FIRST}"));
+    }
+}
+
+#[test]
+fn a_null_where_none_may_be_is_told_and_set_aside() {
+    for column in ["record     TEXT", "key        BLOB", "phase      TEXT", "sum        INTEGER"] {
+        let scene = Scene::new();
+        allow_null(scene.dir.path(), column);
+        let name = column.split_whitespace().next().unwrap();
+        sql(scene.dir.path(), &format!("UPDATE order_records SET {name} = NULL {FIRST}"));
+        scene.check(&scene.open());
+    }
+}
+
+/// Or it would be placed, and paid for, once more.
+#[test]
+fn an_order_whose_key_is_damaged_is_not_taken_for_one_that_nobody_placed() {
+    rot(&format!("UPDATE order_records SET key = x'00' || substr(key, 2) {FIRST}"));
+    rot(&format!("UPDATE order_records SET key = x'00' {FIRST}"));
+    rot(&format!("UPDATE order_records SET key = zeroblob(32) {FIRST}"));
+}
+
+#[test]
+fn the_record_of_one_order_in_the_row_of_another_is_told_and_set_aside() {
+    let copy = "UPDATE order_records SET (record, record_sum) = (SELECT record, record_sum FROM order_records \
+                WHERE id = 2)";
+    rot(&format!("{copy} {FIRST}"));
+}
+
+/// Flips one bit in the file itself, where the record of the rotten order says its name.
+#[test]
+fn a_bit_that_flips_on_the_disk_is_told_and_set_aside() {
+    let scene = Scene::new();
+    let path = scene.dir.path().join(DATABASE);
+    let mut bytes = fs::read(&path).unwrap();
+    let marker = format!("\"key\":\"{}\"", scene.rotten.key);
+    // Pages that were split have copies of it in what they no longer use.
+    let places: Vec<_> =
+        bytes.windows(marker.len()).enumerate().filter(|(_, w)| *w == marker.as_bytes()).collect();
+    assert!(!places.is_empty());
+    let places: Vec<usize> = places.into_iter().map(|(at, _)| at + marker.len() + 20).collect();
+    places.into_iter().for_each(|at| bytes[at] ^= 4);
+    fs::write(&path, bytes).unwrap();
+    scene.check(&scene.open());
+}
+
+#[test]
+fn what_rots_while_the_store_is_open_is_noticed_when_it_is_read() {
+    let doors: [fn(&EmbeddedStore, &Scene); 4] = [
+        |store, scene| drop(now(store.load(&scene.rotten.key)).unwrap_err()),
+        |store, scene| drop(commit(store, scene.version, &scene.rotten).unwrap_err()),
+        |store, _| {
+            let listed = now(store.list(Which::All, None, 9)).unwrap();
+            assert_eq!(listed.iter().filter(|found| found.is_err()).count(), 1);
+        },
+        |_, _| {},
+    ];
+    for first in doors {
+        let scene = Scene::new();
+        let store = scene.open();
+        sql(scene.dir.path(), &format!("UPDATE order_records SET record = '{{}}' {FIRST}"));
+        first(&store, &scene);
+        if store.unreadable().is_empty() {
+            let due = now(store.claim_due(after(1), after(1), 100)).unwrap();
+            assert_eq!((due.orders.len(), due.unreadable.len()), (5, 1), "through this door, too");
+            assert_eq!(now(store.claim_due(after(9), after(9), 100)).unwrap().unreadable, [], "once");
+        } else {
+            scene.check(&store);
+        }
+    }
+}
+
+/// Somebody has written over what the store has in its memory: the disk is right, and nobody else suffers.
+#[test]
+fn where_memory_and_disk_disagree_the_store_is_read_anew() {
+    let scene = Scene::new();
+    let store = EmbeddedStore::open(scene.dir.path()).unwrap();
+    assert!(now(store.load(&scene.rotten.key)).unwrap().is_some(), "now it is in memory");
+    let mut watch = now(store.watch(&scene.others[0].order.key)).unwrap();
+    sql(scene.dir.path(), &format!("UPDATE order_records SET version = version + 1000 {FIRST}"));
+    let error = commit(&store, scene.version, &scene.rotten).unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+    now(watch.changed());
+    scene.check(&store);
+}
+
+#[test]
+fn a_dead_letter_that_rots_is_still_listed_and_never_purged() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let (dead, failed) = (samples::dead("dead", START).order, samples::failed("failed", START).order);
+    for order in [&dead, &failed] {
+        create(&store, order);
+    }
+    drop(store);
+    sql(dir.path(), "UPDATE order_records SET record = 'x'");
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let listed = now(store.list(Which::Dead, None, 9)).unwrap();
+    let mut keys: Vec<Key> = listed.into_iter().map(|found| found.unwrap_err().key).collect();
+    keys.sort_unstable();
+    let mut both = [dead.key, failed.key];
+    both.sort_unstable();
+    assert_eq!(keys, both);
+    assert_eq!(now(store.purge(quittance_lifecycle::Timestamp::MAX, 9)).unwrap(), 0);
+    let page = now(store.list(Which::All, Some(&both[0]), 9)).unwrap();
+    assert_eq!(page.len(), 1, "page by page as well");
+}
+
+/// What a power cut would leave: the files as they are this moment.
+fn crashed(store_dir: &Path) -> tempfile::TempDir {
+    let copy = tempfile::tempdir().unwrap();
+    for name in [DATABASE.to_owned(), format!("{DATABASE}-wal")] {
+        fs::copy(store_dir.join(&name), copy.path().join(&name)).unwrap();
+    }
+    copy
+}
+
+#[test]
+fn a_log_that_breaks_off_or_ends_in_garbage_opens_with_all_that_was_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open_with(dir.path(), &Settings::default()).unwrap();
+    let orders: Vec<_> = (0..30).map(|n| samples::solved(&format!("order {n}"), START).order).collect();
+    for order in &orders {
+        create(&store, order);
+    }
+    let log = format!("{DATABASE}-wal");
+    let whole = fs::metadata(dir.path().join(&log)).unwrap().len();
+    let found = |copy: &tempfile::TempDir| {
+        let store = EmbeddedStore::open(copy.path()).unwrap();
+        assert_eq!(store.unreadable(), []);
+        let there = |order: &&Arc<Order>| now(store.load(&order.key)).unwrap().is_some();
+        let count = orders.iter().take_while(there).count();
+        assert_eq!(now(store.list(Which::All, None, 99)).unwrap().len(), count, "the first of them, no gap");
+        create(&store, &samples::queued("new", START).order);
+        count
+    };
+    let append = |copy: &tempfile::TempDir, garbage: &[u8]| {
+        let path = copy.path().join(&log);
+        let bytes = [fs::read(&path).unwrap(), garbage.to_vec()].concat();
+        fs::write(path, bytes).unwrap();
+    };
+    assert_eq!(found(&crashed(dir.path())), 30);
+    for garbage in [&[0; 10_000][..], &[0xa5; 5000], b"x"] {
+        let copy = crashed(dir.path());
+        append(&copy, garbage);
+        assert_eq!(found(&copy), 30, "all that was acknowledged");
+    }
+    let mut last = 30;
+    for part in (0..20).rev() {
+        let copy = crashed(dir.path());
+        let file = fs::OpenOptions::new().write(true).open(copy.path().join(&log)).unwrap();
+        file.set_len(whole * part / 20).unwrap();
+        let count = found(&copy);
+        assert!(count <= last, "{count} after {last}");
+        last = count;
+    }
+}
+
+#[test]
+fn a_later_schema_is_refused_and_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    drop(EmbeddedStore::open(dir.path()).unwrap());
+    sql(dir.path(), "PRAGMA user_version = 7");
+    let before = fs::read(dir.path().join(DATABASE)).unwrap();
+    let error = EmbeddedStore::open(dir.path()).unwrap_err();
+    assert!(matches!(error, OpenError::Newer { found: 7, known: 1, .. }), "{error}");
+    assert!(error.to_string().contains("later version"), "{error}");
+    assert_eq!(fs::read(dir.path().join(DATABASE)).unwrap(), before);
+}
+
+#[test]
+fn what_is_not_ours_is_refused_and_left_alone() {
+    let text = vec![b'x'; 5000];
+    let files: [fn(&Path); 3] = [
+        |path| Connection::open(path).unwrap().execute_batch("CREATE TABLE theirs (a)").unwrap(),
+        |path| Connection::open(path).unwrap().execute_batch("PRAGMA application_id = 5").unwrap(),
+        |path| fs::write(path, vec![b'x'; 5000]).unwrap(),
+    ];
+    for make in files {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(DATABASE);
+        make(&path);
+        let before = fs::read(&path).unwrap();
+        let error = EmbeddedStore::open(dir.path()).unwrap_err();
+        assert!(matches!(error, OpenError::NotOurs { .. }), "{error}");
+        assert!(error.to_string().contains(DATABASE), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), before);
+        assert!(EmbeddedStore::open(dir.path()).is_err(), "and it is not in use either");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join(DATABASE), "").unwrap();
+    drop(EmbeddedStore::open(dir.path()).expect("a crash can leave an empty file"));
+    let mut bytes = fs::read(dir.path().join(DATABASE)).unwrap();
+    bytes.truncate(bytes.len() / 2);
+    fs::write(dir.path().join(DATABASE), [&bytes[..], &text[..96]].concat()).unwrap();
+    let error = EmbeddedStore::open(dir.path()).unwrap_err();
+    assert!(matches!(error, OpenError::Broken { .. }), "{error}");
+    assert!(error.to_string().contains("keep a copy"), "{error}");
+}
+
+/// A person holds the database in a transaction of their own, and goes for lunch.
+#[test]
+fn whoever_holds_the_database_makes_it_unavailable_and_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let order = samples::queued("patient", START).order;
+    let version = create(&store, &order);
+    let person = Connection::open(dir.path().join(DATABASE)).unwrap();
+    person.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = commit(&store, version, &order).unwrap_err();
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+    assert_eq!(now(store.load(&order.key)).unwrap().unwrap().version, version, "reading goes on");
+    person.execute_batch("ROLLBACK").unwrap();
+    assert!(matches!(commit(&store, version, &order), Ok(Commit::Done(_))));
+}

@@ -1,0 +1,43 @@
+//! The embedded store through its public doors: it keeps every promise of the suite, with and without its cache, and
+//! what only it can promise is here besides.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod conformance;
+mod damage;
+mod living;
+mod people;
+mod reopening;
+
+use quittance_lifecycle::{Order, Tally};
+use quittance_ports::conformance::{drive, samples};
+use quittance_ports::{Commit, Store, StoreError, Version};
+use quittance_store_embedded::{EmbeddedStore, Settings};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The disk of a busy machine can take its time; what never comes is noticed all the same.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Without room for a single order, so that every read goes to the disk.
+const NO_CACHE: Settings = Settings { cache_orders_max: 0, cache_bytes_max: 0, waiting_max: 10_000 };
+
+fn now<T>(future: impl Future<Output = T>) -> T {
+    drive(PATIENCE, future)
+}
+
+fn commit(store: &EmbeddedStore, expected: Version, order: &Arc<Order>) -> Result<Commit, StoreError> {
+    now(store.commit(expected, order, &Tally::default(), samples::START))
+}
+
+#[track_caller]
+fn create(store: &EmbeddedStore, order: &Arc<Order>) -> Version {
+    write(store, Version::ABSENT, order)
+}
+
+#[track_caller]
+fn write(store: &EmbeddedStore, expected: Version, order: &Arc<Order>) -> Version {
+    match commit(store, expected, order) {
+        Ok(Commit::Done(version)) => version,
+        other => panic!("nobody else writes here: {other:?}"),
+    }
+}

@@ -1,0 +1,104 @@
+//! What a person sees who opens the running store with `sqlite3`.
+
+use super::{create, now};
+use quittance_lifecycle::Tally;
+use quittance_ports::conformance::samples::{self, START};
+use quittance_ports::{Commit, Store, Version};
+use quittance_store_embedded::{DATABASE, EmbeddedStore};
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags};
+use std::path::Path;
+
+fn ask(dir: &Path, sql: &str) -> Vec<Vec<String>> {
+    let conn = Connection::open_with_flags(dir.join(DATABASE), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let mut statement = conn.prepare(sql).unwrap();
+    let columns = statement.column_count();
+    let rows = statement.query_map([], |row| {
+        let shown = |value| match value {
+            Value::Null => "null".to_owned(),
+            Value::Integer(number) => number.to_string(),
+            Value::Text(text) => text,
+            other => format!("{other:?}"),
+        };
+        (0..columns).map(|column| row.get(column).map(shown)).collect()
+    });
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn a_person_can_read_orders_dead_letters_stories_attempts_and_books_while_it_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let solving = samples::solving("solving", START).order;
+    let dead = samples::dead("dead", START).order;
+    let tally = Tally { asked: 2, paid: 1, ..Tally::default() };
+    for order in [&solving, &dead] {
+        let done = now(store.commit(Version::ABSENT, order, &tally, START)).unwrap();
+        assert!(matches!(done, Commit::Done(_)));
+    }
+    let key = solving.key.to_string();
+    let orders = ask(
+        dir.path(),
+        "SELECT key, tenant, kind, phase, placed, attempts, doubles, life, wanted FROM orders ORDER BY version",
+    );
+    let first =
+        [&key, &*solving.terms.tenant, "riddle", "solving", "2100-01-01 00:00:00.000", "1", "0", "1", "1"];
+    assert_eq!(orders[0], first);
+    assert_eq!(orders[1][3], "dead");
+    let due = ask(dir.path(), "SELECT due, deadline, forget_at FROM orders ORDER BY version");
+    assert!(due[0][0].starts_with("2100-01-01 00:0"), "{due:?}");
+    assert_eq!(due[1][0], "null", "a dead letter waits for nothing but a person");
+
+    let letters = ask(dir.path(), "SELECT key, cause, buried, doubles FROM dead_letters");
+    assert_eq!(letters.len(), 1);
+    assert_eq!((&*letters[0][0], &*letters[0][1]), (&*dead.key.to_string(), "deadline"));
+    let story = ask(dir.path(), &format!("SELECT number, at, what, attempt FROM story WHERE key = '{key}'"));
+    let placed: Vec<&str> = story[0].iter().map(String::as_str).collect();
+    assert_eq!(placed, ["1", "2100-01-01 00:00:00.000", "placed", "null"]);
+    assert_eq!(story.len(), solving.story.entries.len());
+    let attempts = ask(dir.path(), "SELECT key, number, accepted, progress, task FROM attempts");
+    assert_eq!(attempts, [[&*key, "1", "1", "solving", "task-1"]]);
+    let books = ask(dir.path(), "SELECT date, tenant, kind, asked, paid, cost_micros FROM books");
+    assert_eq!(books, [["2100-01-01", &*solving.terms.tenant, "riddle", "4", "2", "0"]]);
+    create(&store, &samples::queued("undisturbed", START).order);
+}
+
+#[test]
+fn a_record_that_is_not_json_does_not_stop_a_person_from_reading_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    create(&store, &samples::dead("rotten", START).order);
+    create(&store, &samples::dead("good", START).order);
+    drop(store);
+    let conn = Connection::open(dir.path().join(DATABASE)).unwrap();
+    conn.execute_batch("UPDATE order_records SET record = 'garbage' WHERE id = 1").unwrap();
+    for view in ["orders", "dead_letters"] {
+        assert_eq!(ask(dir.path(), &format!("SELECT * FROM {view}")).len(), 2);
+    }
+    let good = "SELECT DISTINCT key FROM story";
+    assert_eq!(ask(dir.path(), good).len(), 1);
+    assert_eq!(ask(dir.path(), "SELECT * FROM attempts").len(), 0);
+}
+
+/// A later version may write lines that this one does not know, and an earlier one lacks some.
+#[test]
+fn lines_of_the_books_that_another_version_has_are_kept_and_those_that_it_lacks_are_added() {
+    let dir = tempfile::tempdir().unwrap();
+    let order = samples::queued("booked", START).order;
+    let line = quittance_ports::Line::of(&order, START);
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    now(store.count(&line, &Tally { asked: 1, dead: 5, ..Tally::default() })).unwrap();
+    drop(store);
+    let conn = Connection::open(dir.path().join(DATABASE)).unwrap();
+    conn.execute_batch(
+        "ALTER TABLE tallies ADD COLUMN marvels INTEGER NOT NULL DEFAULT 0; UPDATE tallies SET marvels = 3;
+         DROP VIEW books; ALTER TABLE tallies DROP COLUMN dead; UPDATE counter SET views_sum = 7;",
+    )
+    .unwrap();
+    drop(conn);
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    now(store.count(&line, &Tally { asked: 1, dead: 1, ..Tally::default() })).unwrap();
+    let expected = Tally { asked: 2, dead: 1, ..Tally::default() };
+    assert_eq!(now(store.books(line.day, line.day)).unwrap(), [(line, expected)]);
+    assert_eq!(ask(dir.path(), "SELECT asked, dead, marvels FROM books"), [["2", "1", "3"]]);
+}
