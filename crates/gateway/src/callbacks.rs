@@ -5,7 +5,7 @@
 //! his guesses came close; only what could not be made safe is a 503, because then the caller should try again.
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty, Limited};
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use hyper::server::conn::http1;
@@ -154,6 +154,7 @@ impl CallbackDoor {
         let whole = Limited::new(request.into_body(), limits.body_bytes_max).collect();
         match tokio::time::timeout(limits.read_wait, whole).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => Err(StatusCode::PAYLOAD_TOO_LARGE),
             Ok(Err(_)) => Err(StatusCode::BAD_REQUEST),
             Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
         }

@@ -1,0 +1,6 @@
+//! The callback door, over real sockets: what a provider, a forger and a broken client can say to it, and what becomes of
+//! the order.
+#![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
+
+mod callbacks;
+mod world;

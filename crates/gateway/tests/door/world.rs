@@ -1,0 +1,224 @@
+//! An engine behind a real door: a store that can be away, a spill that can be full, and a provider that takes everything and
+//! says nothing, so that the test can speak for it.
+
+use async_trait::async_trait;
+use quittance_engine::{CallbackAddress, Engine, Placed, Settings, World};
+use quittance_gateway::{CALLBACK_PATH, CallbackDoor, Limits};
+use quittance_lifecycle::{
+    Delivery, Draft, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, SubmitOutcome, Tally, Target,
+    Timestamp, Word,
+};
+use quittance_ports::{
+    Arrival, Callback, Clock, Commit, Day, Due, Line, MemorySpill, MemoryStore, Provider, Saying, Spill,
+    SpillError, Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Which,
+};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A moment in the year 2100; it stands still, so nothing here depends on how fast the test runs.
+const NOW: Timestamp = Timestamp::from_millis(4_102_444_800_000);
+
+struct StillClock;
+
+#[async_trait]
+impl Clock for StillClock {
+    fn now(&self) -> Timestamp {
+        NOW
+    }
+
+    /// Nobody waits for a moment that never comes, but whoever is put off for a blink comes back.
+    async fn sleep_until(&self, moment: Timestamp) {
+        if moment > NOW + Duration::from_secs(1) {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Takes everything, and remembers where it is to call.
+#[derive(Default)]
+struct Silent(Mutex<Vec<String>>);
+
+#[async_trait]
+impl Provider for Silent {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        self.0.lock().unwrap().push(submission.callback.expect("there is a door").to_owned());
+        SubmitOutcome::Accepted { task: "7".into() }
+    }
+
+    async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        Vec::new()
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        1
+    }
+
+    fn submit_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// `code=...` at the end of the query or the body; the dialects are tested where they are known.
+    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
+        let body = std::str::from_utf8(callback.body).ok()?;
+        let code = callback.query.split_once("code=").or_else(|| body.split_once("code="))?.1;
+        let word = match code.starts_with("ERROR") {
+            true => Word::Faulted(Fault::new(FaultClass::Unsolvable, code)),
+            false => Word::Answered(Delivery { goods: Goods::text(code), solved_at: None, cost: Money(0) }),
+        };
+        Some(Saying { task: Some("7".into()), word })
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Troubles {
+    pub(crate) store_is_away: AtomicBool,
+    pub(crate) spill_is_full: AtomicBool,
+}
+
+struct FlakyStore(MemoryStore, Arc<Troubles>);
+
+impl FlakyStore {
+    fn there(&self) -> Result<&MemoryStore, StoreError> {
+        if self.1.store_is_away.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable { doing: "testing", source: "it is away".into() });
+        }
+        Ok(&self.0)
+    }
+}
+
+#[async_trait]
+impl Store for FlakyStore {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.there()?.load(key).await
+    }
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Arc<Order>,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        self.there()?.commit(expected, next, tally, at).await
+    }
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.there()?.claim_due(now, until, limit).await
+    }
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        self.there()?.shelf(target, now, limit).await
+    }
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        self.there()?.watch(key).await
+    }
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
+        self.there()?.list(which, after, limit).await
+    }
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.there()?.purge(now, limit).await
+    }
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        self.there()?.count(line, tally).await
+    }
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.there()?.books(from, to).await
+    }
+}
+
+struct SmallSpill(MemorySpill, Arc<Troubles>);
+
+impl Spill for SmallSpill {
+    fn keep(&self, arrival: &Arrival) -> Result<(), SpillError> {
+        if self.1.spill_is_full.load(Ordering::Relaxed) {
+            return Err(SpillError::Full { bytes_max: 0 });
+        }
+        self.0.keep(arrival)
+    }
+    fn waiting(&self) -> Result<Vec<Arrival>, SpillError> {
+        self.0.waiting()
+    }
+    fn forget(&self, count: usize) -> Result<(), SpillError> {
+        self.0.forget(count)
+    }
+}
+
+pub(crate) struct Room {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) troubles: Arc<Troubles>,
+    pub(crate) spill: MemorySpill,
+    pub(crate) door: CallbackDoor,
+    pub(crate) placed: Placed,
+    /// The path of the callback address that the provider was given.
+    pub(crate) path: String,
+    address: SocketAddr,
+}
+
+impl Room {
+    /// One order, taken by the provider, and a door at which its callback may come in.
+    pub(crate) async fn with_one_order(limits: Limits) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let troubles = Arc::new(Troubles::default());
+        let (spill, silent) = (MemorySpill::default(), Arc::new(Silent::default()));
+        let world = World {
+            store: Arc::new(FlakyStore(MemoryStore::default(), Arc::clone(&troubles))),
+            provider: Arc::clone(&silent) as Arc<dyn Provider>,
+            clock: Arc::new(StillClock),
+            spill: Arc::new(SmallSpill(spill.clone(), Arc::clone(&troubles))),
+        };
+        let mut settings = Settings::new(1, quittance_catalog::kind);
+        settings.callback = Some(CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]));
+        let engine = Arc::new(Engine::new(world, settings));
+        let worker = Arc::clone(&engine);
+        tokio::spawn(async move { worker.work().await });
+        let door = CallbackDoor::new(Arc::clone(&engine), Arc::clone(&silent) as Arc<dyn Provider>, limits);
+        tokio::spawn(door.clone().serve(listener));
+        let draft = Draft::new("t").with("sitekey", "k").with("pageurl", "https://example.com/");
+        let placed = engine.place("turnstile", draft).await.unwrap();
+        let path = loop {
+            if let Some(address) = silent.0.lock().unwrap().first() {
+                break address[address.find(CALLBACK_PATH).unwrap()..].to_owned();
+            }
+            tokio::task::yield_now().await;
+        };
+        // Its reply is on record before the test speaks for the provider.
+        while engine.read(&placed.key).await.unwrap().unwrap().phase.name() != "solving" {
+            tokio::task::yield_now().await;
+        }
+        Self { engine, troubles, spill, door, placed, path, address }
+    }
+
+    /// The status line of the answer; empty if the connection was closed without one.
+    pub(crate) async fn say(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(self.address).await.unwrap();
+        // A door that turns a large request away may do so before it has read all of it.
+        _ = stream.write_all(request.as_bytes()).await;
+        let mut answer = Vec::new();
+        _ = stream.read_to_end(&mut answer).await;
+        String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> String {
+        self.say(&format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, content_type: &str, body: &str) -> String {
+        let length = body.len();
+        self.say(&format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\n\r\n{body}"
+        ))
+        .await
+    }
+
+    pub(crate) async fn phase(&self) -> &'static str {
+        self.engine.read(&self.placed.key).await.unwrap().unwrap().phase.name()
+    }
+}

@@ -1,0 +1,145 @@
+use crate::room::Room;
+use quittance::{
+    FunCaptcha, Geetest, HCaptcha, Image, NoAnswer, Order, Origin, PlaceError, Profile, RecaptchaV2,
+    RecaptchaV3, SolveError, Text, Turnstile,
+};
+use quittance_simulator::{Rule, State};
+use serde_json::json;
+
+const PAGE: &str = "https://shop.example.com/login";
+const SITE_KEY: &str = "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-";
+
+fn rule(rule: serde_json::Value) -> Rule {
+    serde_json::from_value(rule).unwrap()
+}
+
+fn gif() -> Vec<u8> {
+    let mut gif = b"GIF89a\x40\x00\x20\x00\x80\x00\x00".to_vec();
+    gif.resize(400, 7);
+    gif
+}
+
+#[tokio::test]
+async fn every_typed_order_is_taken_and_answered_by_both_profiles() {
+    for profile in [Profile::CaptchaAi, Profile::TwoCaptcha] {
+        let room = Room::new(profile).await;
+        let node = room.polling().await;
+        let mut orders: Vec<Order> = vec![
+            Image::new(gif()).numeric("1").into(),
+            RecaptchaV2::new(SITE_KEY, PAGE).into(),
+            RecaptchaV2::new(SITE_KEY, PAGE).enterprise("1").into(),
+            RecaptchaV3::new(SITE_KEY, PAGE).action("login").into(),
+            Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", PAGE).action("login").into(),
+            Geetest::new("81388ea1fc187e0c335c0a8907ff2625", "12ae1159ffdfcbbc306897e8d9bf6d06", PAGE).into(),
+        ];
+        if profile == Profile::TwoCaptcha {
+            orders.push(Text::new("If tomorrow is Saturday, what day is today?").into());
+            orders.push(HCaptcha::new("10000000-ffff-ffff-ffff-000000000001", PAGE).into());
+            orders.push(FunCaptcha::new("69A21A01-CC7B-B9C6-0F9A-E7FA06677FFC", PAGE).into());
+        }
+        for order in orders {
+            let kind = order.kind().to_owned();
+            let solved =
+                node.solve(order).await.unwrap_or_else(|error| panic!("{profile:?} {kind}: {error}"));
+            let ledger = room.ledger();
+            let sold = ledger.tasks.last().unwrap().answer.clone().unwrap();
+            let sold = if let serde_json::Value::String(text) = sold { text } else { sold.to_string() };
+            assert_eq!((solved.text(), solved.origin), (sold.as_str(), Origin::Api), "{profile:?} {kind}");
+        }
+        node.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_asks_for_the_same_thing_joins_and_only_one_is_paid_for() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let node = room.polling().await;
+    let ask = || node.solve(RecaptchaV2::new(SITE_KEY, PAGE));
+    let (first, second, third) = tokio::join!(ask(), ask(), ask());
+    let cached = ask().await.unwrap();
+    assert_eq!(cached.origin, Origin::Cached);
+    for solved in [first, second, third] {
+        assert_eq!(solved.unwrap().text(), cached.text());
+    }
+    assert_eq!(room.ledger().totals.accepted, 1);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_reply_that_is_lost_is_settled_by_the_callback_and_paid_once() {
+    for profile in [Profile::CaptchaAi, Profile::TwoCaptcha] {
+        let room = Room::new(profile).await;
+        room.simulator
+            .script(vec![rule(json!({ "on": "in.php", "nth": 1, "do": { "reply_lost": {} } }))])
+            .unwrap();
+        let node = room.called_back().await;
+        let solved = node.solve(Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", PAGE)).await.unwrap();
+        let ledger = room.ledger();
+        assert_eq!(ledger.totals.accepted, 1, "{profile:?}");
+        assert_eq!(ledger.tasks[0].answer, Some(json!(solved.text())));
+        assert!(!ledger.tasks[0].reply_delivered, "its id was never learned from the reply");
+        node.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn a_callback_before_the_reply_is_kept_and_a_lost_one_is_made_up_for() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    room.simulator
+        .script(vec![
+            rule(json!({ "on": "pingback", "match": { "pageurl": "https://early.example.com/" }, "do": { "early": {} } })),
+            rule(json!({ "on": "pingback", "match": { "pageurl": "https://lost.example.com/" }, "do": { "lost": {} } })),
+        ])
+        .unwrap();
+    let node = room.called_back().await;
+    for page in ["https://early.example.com/", "https://lost.example.com/"] {
+        let solved = node.solve(RecaptchaV2::new(SITE_KEY, page)).await.unwrap();
+        assert_eq!(room.ledger().tasks.last().unwrap().answer, Some(json!(solved.text())), "{page}");
+    }
+    assert_eq!(room.ledger().totals.accepted, 2);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_error_code_in_a_callback_is_never_an_answer() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let code = json!({ "on": "pingback", "nth": 1, "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } });
+    let unsolvable = json!({ "on": "in.php", "nth": 1, "do": { "unsolvable": {} } });
+    room.simulator.script(vec![rule(code), rule(unsolvable)]).unwrap();
+    let node = room.called_back().await;
+    let solved = node.solve(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap();
+    let ledger = room.ledger();
+    assert_eq!(ledger.tasks.len(), 2, "an unsolvable task is submitted again");
+    assert_eq!(
+        (ledger.tasks[0].state, ledger.tasks[1].answer.clone()),
+        (State::Failed, Some(json!(solved.text())))
+    );
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn what_may_not_be_automated_is_refused_before_anything_is_paid_for() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let node = room.builder().allow("*.example.org").start().await.unwrap();
+    let refused = node.solve(RecaptchaV2::new(SITE_KEY, "https://elsewhere.invalid/")).await.unwrap_err();
+    assert!(matches!(refused, SolveError::Place(PlaceError::NotAllowed(_))), "{refused}");
+    assert!(refused.to_string().contains("targets.allow"), "{refused}");
+    let unknown = node.solve(Order::of("recaptcha_v9")).await.unwrap_err();
+    assert!(matches!(unknown, SolveError::Place(PlaceError::UnknownKind { .. })), "{unknown}");
+    assert_eq!(room.ledger().totals.requests.get("in.php"), None);
+    node.solve(RecaptchaV2::new(SITE_KEY, "https://a.example.org/")).await.unwrap();
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_permanent_error_is_told_with_its_code_and_not_tried_again() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let wrong = json!({ "on": "in.php", "every": 1, "do": { "code": "ERROR_GOOGLEKEY" } });
+    room.simulator.script(vec![rule(wrong)]).unwrap();
+    let node = room.polling().await;
+    let told = node.solve(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap_err();
+    assert!(matches!(&told, SolveError::NoAnswer(NoAnswer::Failed(_))), "{told}");
+    assert!(told.to_string().contains("ERROR_GOOGLEKEY"), "{told}");
+    assert_eq!(room.ledger().totals.requests["in.php"], 1);
+    node.stop().await;
+}

@@ -1,0 +1,100 @@
+use crate::room::Room;
+use quittance::{Day, OpenError, Profile, RecaptchaV2, StartError, Turnstile, Which};
+use quittance_simulator::{AccountChange, Rule};
+use serde_json::json;
+
+const PAGE: &str = "https://shop.example.com/login";
+const SITE_KEY: &str = "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-";
+
+/// The node is dropped without a word, which is as near to a crash as one process gets; the end-to-end tests kill real ones.
+#[tokio::test]
+async fn an_order_goes_on_where_it_was_in_the_next_process() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let slow = json!({ "on": "in.php", "nth": 1, "do": { "solve_ms": 300 } });
+    room.simulator.script(vec![serde_json::from_value::<Rule>(slow).unwrap()]).unwrap();
+    let key = {
+        let node = room.called_back().await;
+        let ticket = node.place(RecaptchaV2::new(SITE_KEY, PAGE).idempotency_key("one")).await.unwrap();
+        while node.read(&ticket.order()).await.unwrap().unwrap().phase.name() != "solving" {
+            tokio::task::yield_now().await;
+        }
+        ticket.order()
+    };
+    let node = loop {
+        // The last handle on the store goes when its tasks have gone.
+        match room.builder().start().await {
+            Err(StartError::Store(OpenError::InUse { .. })) => tokio::task::yield_now().await,
+            started => break started.unwrap(),
+        }
+    };
+    let ticket = node.ticket(&key).await.unwrap().expect("it is on record");
+    let solved = ticket.wait().await.unwrap();
+    let again = node.solve(RecaptchaV2::new(SITE_KEY, PAGE).idempotency_key("one")).await.unwrap();
+    assert_eq!(again.text(), solved.text());
+    let ledger = room.ledger();
+    assert_eq!((ledger.totals.accepted, ledger.tasks[0].answer.clone()), (1, Some(json!(solved.text()))));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was_mended() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let account = |balance| AccountChange {
+        name: "demo".into(),
+        balance_micros: Some(balance),
+        ..AccountChange::default()
+    };
+    assert!(room.simulator.change_account(&account(0)));
+    let node = room.polling().await;
+    let ticket = node.place(Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", PAGE)).await.unwrap();
+    let fault = loop {
+        match node.paused() {
+            Some(fault) => break fault,
+            None => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!(fault.code, "ERROR_ZERO_BALANCE");
+    while !quittance::is_held(&node.read(&ticket.order()).await.unwrap().unwrap()) {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(room.ledger().totals.requests["in.php"], 1, "nothing more is sent");
+    assert!(room.simulator.change_account(&account(1_000_000)));
+    assert_eq!(node.release().await.unwrap(), 1);
+    ticket.wait().await.unwrap();
+    assert_eq!(room.ledger().totals.accepted, 1);
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_dead_letter_can_be_seen_replayed_and_dropped_and_the_books_say_so() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let odd = json!({ "on": "in.php", "every": 1, "do": { "code": "ERROR_NEVER_SEEN_BEFORE" } });
+    room.simulator.script(vec![serde_json::from_value::<Rule>(odd).unwrap()]).unwrap();
+    let node = room.polling().await;
+    let ticket = node.place(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap();
+    let told = ticket.wait().await.unwrap_err();
+    assert!(told.to_string().contains("ERROR_NEVER_SEEN_BEFORE"), "{told}");
+    assert_eq!(room.ledger().totals.requests["in.php"], 3, "a code that nobody knows is tried twice more");
+    let dead = node.list(Which::Dead, None, 10).await.unwrap();
+    assert_eq!(dead.len(), 1);
+    room.simulator.script(Vec::new()).unwrap();
+    assert!(node.replay(&ticket.order()).await.unwrap());
+    node.ticket(&ticket.order()).await.unwrap().unwrap().wait().await.unwrap();
+    assert!(!node.drop_dead(&ticket.order()).await.unwrap(), "it is alive");
+    node.stop().await;
+    let mut books = quittance::lifecycle::Tally::default();
+    node.books(Day(0), Day(u64::MAX)).await.unwrap().into_iter().for_each(|(_, tally)| books += tally);
+    assert_eq!((books.paid, books.dead, books.revived, books.solved), (1, 1, 1, 1));
+}
+
+#[tokio::test]
+async fn two_nodes_cannot_use_one_store_and_the_second_is_told_why() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let first = room.polling().await;
+    let second = room.builder().start().await.unwrap_err();
+    assert!(matches!(&second, StartError::Store(OpenError::InUse { .. })), "{second}");
+    assert!(second.to_string().contains("in use by"), "{second}");
+    first.stop().await;
+    let gone = quittance::Quittance::builder().start().await.unwrap_err();
+    assert!(matches!(gone, StartError::NoProvider), "{gone}");
+}

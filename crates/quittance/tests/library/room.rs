@@ -1,0 +1,64 @@
+//! A simulator, a folder for the store, and a node with spans short enough for a test.
+
+use quittance::{ApiKey, Builder, Callbacks, ClassicProvider, ClassicSettings, Profile, Quittance, Settings};
+use quittance_simulator::{DEMO_KEY, Ledger, Settings as SimSettings, Simulator};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub(crate) struct Room {
+    pub(crate) simulator: Simulator,
+    folder: tempfile::TempDir,
+    profile: Profile,
+    port: u16,
+}
+
+impl Room {
+    pub(crate) async fn new(profile: Profile) -> Self {
+        let played = match profile {
+            Profile::CaptchaAi => quittance_simulator::Profile::CaptchaAi,
+            Profile::TwoCaptcha => quittance_simulator::Profile::TwoCaptcha,
+        };
+        let simulator = Simulator::start(SimSettings::quick(played)).await.unwrap();
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        Self { simulator, folder: tempfile::tempdir().unwrap(), profile, port }
+    }
+
+    pub(crate) fn store(&self) -> PathBuf {
+        self.folder.path().join("store")
+    }
+
+    pub(crate) fn builder(&self) -> Builder {
+        let settings = ClassicSettings::new("sim", self.profile, self.simulator.url(), ApiKey::new(DEMO_KEY));
+        Quittance::builder()
+            .embedded(self.store())
+            .provider(ClassicProvider::new(settings).unwrap())
+            .settings(quick)
+    }
+
+    /// Polls for its answers.
+    pub(crate) async fn polling(&self) -> Quittance {
+        self.builder().start().await.unwrap()
+    }
+
+    /// Is called back, at an address that stays the same through restarts.
+    pub(crate) async fn called_back(&self) -> Quittance {
+        let listen = (Ipv4Addr::LOCALHOST, self.port).into();
+        let callbacks = Callbacks::new(listen, format!("http://127.0.0.1:{}", self.port));
+        self.builder().callbacks(callbacks).start().await.unwrap()
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        self.simulator.ledger()
+    }
+}
+
+fn quick(settings: &mut Settings) {
+    let policy = &mut settings.policy;
+    policy.first_poll = Duration::from_millis(20);
+    policy.poll_interval = Duration::from_millis(50);
+    policy.callback_wait = Duration::from_millis(300);
+    policy.backoff.base = Duration::from_millis(20);
+    policy.backoff.cap = Duration::from_millis(100);
+    settings.sweep_span = Duration::from_millis(100);
+}
