@@ -84,6 +84,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let Cli { command, config } = Cli::parse();
+    output::log_to_stderr();
     match run(command, &config) {
         Ok(exit) => exit.into(),
         Err(trouble) => {

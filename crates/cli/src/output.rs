@@ -25,6 +25,17 @@ pub(crate) fn tell(message: &str) {
     _ = anstream::AutoStream::auto(io::stderr()).lock().write_all(message.as_bytes());
 }
 
+/// What the library has to say to a person goes to standard error, from warnings up.
+pub(crate) fn log_to_stderr() {
+    tracing_subscriber::fmt()
+        .with_writer(io::stderr)
+        .with_max_level(tracing::Level::WARN)
+        .with_ansi(io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none())
+        .with_target(false)
+        .without_time()
+        .init();
+}
+
 /// Whether a line on standard error can move.
 pub(crate) fn moves() -> bool {
     io::stderr().is_terminal()

@@ -1,5 +1,5 @@
-//! The worker's chores, every second or so: what was counted is written down, what was spilled is replayed, and
-//! what may be forgotten is.
+//! The worker's chores: what was counted is written down within a moment, and every second or so what was spilled is
+//! replayed, and what may be forgotten is.
 
 use crate::{Engine, lock};
 use quittance_ports::StoreError;
@@ -12,7 +12,6 @@ const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 
 impl Engine {
     pub(crate) async fn do_chores(&self) {
-        self.write_counts().await;
         self.replay_spill().await;
         if let Err(error) = self.world.store.purge(self.now(), PURGE_MAX).await {
             self.note_error(&error);

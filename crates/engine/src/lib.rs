@@ -173,7 +173,16 @@ impl Engine {
 
     /// Counts what changed no order; the worker writes it down within a moment.
     fn count(&self, line: Line, tally: Tally) {
-        *lock(&self.uncounted).entry(line).or_default() += tally;
+        let is_first = {
+            let mut uncounted = lock(&self.uncounted);
+            let is_first = uncounted.is_empty();
+            *uncounted.entry(line).or_default() += tally;
+            is_first
+        };
+        // The others are written with it.
+        if is_first {
+            self.expect_counts();
+        }
     }
 
     fn note_error(&self, error: &StoreError) {

@@ -85,6 +85,8 @@ pub struct Settings {
     pub place_wait: Duration,
     /// How long after an outage of the store other nodes are given to write down what came in during it.
     pub others_first: Duration,
+    /// How long a join, which writes no order, may wait to be written into the books; a crash loses those that wait.
+    pub count_span: Duration,
 }
 
 impl Settings {
@@ -110,6 +112,7 @@ impl Settings {
             poll_wait: Duration::from_secs(8),
             place_wait: Duration::from_secs(2),
             others_first: Duration::from_secs(10),
+            count_span: Duration::from_millis(100),
         }
     }
 }

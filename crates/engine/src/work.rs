@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How often the worker puts its house in order: counts written down, the spill replayed, old records forgotten.
+/// How often the worker puts its house in order: the spill replayed, old records forgotten.
 const CHORES_SPAN: Duration = Duration::from_secs(1);
 
 /// One task to be asked for.
@@ -43,9 +43,12 @@ pub(crate) struct Agenda {
     polling: usize,
     is_sweeping: bool,
     is_at_chores: bool,
+    is_counting: bool,
     /// When the next order is due, as far as this node knows.
     alarm: Timestamp,
     swept_at: Timestamp,
+    /// When what was counted is to be written down, if there is anything.
+    counts_at: Option<Timestamp>,
     chores_done_at: Timestamp,
     pub(crate) has_spilled: bool,
     /// When to try again what the spill holds for a record that could not be read.
@@ -59,6 +62,7 @@ enum Job {
     Poll(Vec<Ask>),
     Sweep,
     Chores,
+    Counts,
 }
 
 impl Engine {
@@ -95,7 +99,7 @@ impl Engine {
     fn next_look(&self) -> Timestamp {
         let now = self.now();
         let agenda = lock(&self.agenda);
-        self.sweep_at(&agenda, now).min(self.chores_at(&agenda, now))
+        self.sweep_at(&agenda, now).min(self.chores_at(&agenda, now)).min(self.counts_at(&agenda, now))
     }
 
     /// When to look for due orders; never, if something else must happen first that wakes the worker anyway.
@@ -117,6 +121,15 @@ impl Engine {
             _ if self.is_stopping() || agenda.is_at_chores => Timestamp::MAX,
             then if then > now => now,
             then => then + CHORES_SPAN,
+        }
+    }
+
+    fn counts_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
+        match agenda.counts_at {
+            _ if self.is_stopping() || agenda.is_counting => Timestamp::MAX,
+            // A clock that was set back must not put it off.
+            Some(at) => at.min(now + self.settings.count_span),
+            None => Timestamp::MAX,
         }
     }
 
@@ -154,6 +167,11 @@ impl Engine {
             agenda.swept_at = now;
             return Some(Job::Sweep);
         }
+        if self.counts_at(agenda, now) <= now {
+            agenda.is_counting = true;
+            agenda.counts_at = None;
+            return Some(Job::Counts);
+        }
         if self.chores_at(agenda, now) <= now {
             agenda.is_at_chores = true;
             agenda.chores_done_at = now;
@@ -170,6 +188,7 @@ impl Engine {
             Job::Poll(batch) => (self.poll(batch).boxed(), |agenda| agenda.polling -= 1),
             Job::Sweep => (self.sweep().boxed(), |agenda| agenda.is_sweeping = false),
             Job::Chores => (self.do_chores().boxed(), |agenda| agenda.is_at_chores = false),
+            Job::Counts => (self.write_counts().boxed(), |agenda| agenda.is_counting = false),
         };
         if AssertUnwindSafe(work).catch_unwind().await.is_err() {
             self.panics.fetch_add(1, Ordering::Relaxed);
@@ -187,6 +206,13 @@ impl Engine {
             drop(agenda);
             self.bell.ring();
         }
+    }
+
+    /// Something was counted, and is to be written down soon.
+    pub(crate) fn expect_counts(&self) {
+        let at = self.now() + self.settings.count_span;
+        lock(&self.agenda).counts_at.get_or_insert(at);
+        self.bell.ring();
     }
 
     /// Something was spilled, and is to be replayed.

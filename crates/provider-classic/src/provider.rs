@@ -14,9 +14,15 @@ use quittance_classic::profile::{Facts, Profile, ZeroBalance};
 use quittance_classic::{FaultCodes, Form, Part};
 use quittance_lifecycle::{Delivery, Fault, FaultClass, PollOutcome, SubmitOutcome, Terms, Word};
 use quittance_ports::{Callback, Provider, Saying, Submission};
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// How many codes that nobody has seen are told of, and how much of the answer.
+const STRANGE_MAX: usize = 100;
+const RAW_BYTES_MAX: usize = 500;
 
 pub struct ClassicProvider {
     name: String,
@@ -29,6 +35,7 @@ pub struct ClassicProvider {
     submit_interval: Duration,
     pub(crate) allowance: Option<Allowance>,
     pub(crate) threads: ThreadsWatch,
+    strange: Mutex<BTreeSet<String>>,
 }
 
 impl fmt::Debug for ClassicProvider {
@@ -61,6 +68,7 @@ impl ClassicProvider {
             submit_interval: settings.pace.submit_interval.unwrap_or(facts.tempo.submit_interval),
             allowance: settings.pace.poll_quota.or(facts.tempo.poll_quota).map(Allowance::new),
             threads: ThreadsWatch::default(),
+            strange: Mutex::default(),
         })
     }
 
@@ -83,6 +91,24 @@ impl ClassicProvider {
         Fault::new(class, self.exchange.key.conceal(words.into()))
     }
 
+    /// A code that nobody has seen before is told once, with all that came with it: a person should put it into the table.
+    fn tell_if_strange(&self, fault: &Fault, body: &[u8]) {
+        if fault.class != FaultClass::UnknownCode {
+            return;
+        }
+        let mut strange = self.strange.lock().unwrap_or_else(PoisonError::into_inner);
+        if strange.len() < STRANGE_MAX && strange.insert(fault.code.clone()) {
+            let raw = String::from_utf8_lossy(&body[..body.len().min(RAW_BYTES_MAX)]);
+            let raw = self.exchange.key.conceal(raw.into_owned());
+            tracing::warn!(
+                provider = self.name.as_str(),
+                code = %fault.code.escape_debug(),
+                answer = %raw.escape_debug(),
+                "a code that is not in the table; say what it means in [provider.faults]"
+            );
+        }
+    }
+
     fn order_form(&self, terms: &Terms, callback: Option<&str>) -> Form {
         let mut form = spell(self.profile, &terms.kind, &terms.params);
         if let Some(callback) = callback {
@@ -103,7 +129,10 @@ impl ClassicProvider {
                 self.threads.saw_work();
                 return SubmitOutcome::Accepted { task };
             }
-            (200..=299, SubmitReply::Fault(fault)) => self.weigh(fault, sent).await,
+            (200..=299, SubmitReply::Fault(fault)) => {
+                self.tell_if_strange(&fault, &reply.body);
+                self.weigh(fault, sent).await
+            }
             // Somebody between us and the provider may have answered after the task was taken.
             (200..=299, SubmitReply::Puzzling(sight)) => {
                 Fault::new(FaultClass::Unknown, format!("{sight} (HTTP {status}): check provider.url"))
@@ -159,7 +188,10 @@ impl ClassicProvider {
             PollReply::Answered { goods, cost } => {
                 PollOutcome::Answered(Delivery { goods, solved_at: None, cost })
             }
-            PollReply::Fault(fault) => PollOutcome::Faulted(self.fault(fault.class, fault.code)),
+            PollReply::Fault(fault) => {
+                self.tell_if_strange(&fault, &reply.body);
+                PollOutcome::Faulted(self.fault(fault.class, fault.code))
+            }
             PollReply::Puzzling(_) => PollOutcome::NoWord,
         }
     }

@@ -105,6 +105,7 @@ const ROOMS: &[Room] = &[
             "thiserror",
             "tokio",
             "tokio-rustls",
+            "tracing",
             "webpki-roots",
         ]),
         &["quittance-catalog", "rcgen"],

@@ -147,6 +147,7 @@ fn engine(effective: &Effective) -> EngineLimits {
         poll_wait: effective.span("engine.poll_wait"),
         place_wait: effective.span("engine.place_wait"),
         others_first: effective.span("engine.others_first"),
+        count_span: effective.span("engine.count_span"),
     }
 }
 

@@ -83,12 +83,13 @@ pub(crate) struct EngineLimits {
     pub(crate) poll_wait: Duration,
     pub(crate) place_wait: Duration,
     pub(crate) others_first: Duration,
+    pub(crate) count_span: Duration,
 }
 
 impl EngineLimits {
     pub(crate) fn apply(self, settings: &mut Settings) {
         let Self { submits_max, polls_max, steps_max, backlog_max, claim_max, .. } = self;
-        let Self { claim_span, sweep_span, sweep_pause, poll_wait, place_wait, others_first, .. } = self;
+        let Self { claim_span, sweep_span, sweep_pause, poll_wait, place_wait, others_first, count_span, .. } = self;
         settings.submits_max = submits_max;
         settings.polls_max = polls_max;
         settings.steps_max = steps_max;
@@ -100,6 +101,7 @@ impl EngineLimits {
         settings.poll_wait = poll_wait;
         settings.place_wait = place_wait;
         settings.others_first = others_first;
+        settings.count_span = count_span;
     }
 }
 

@@ -129,6 +129,7 @@ impl Report {
     }
 
     fn ledger(&self, page: &mut Page) {
+        page.line("(Joins cost no write of their own: a kill loses those of its last 20 ms.)");
         page.section("The provider's own ledger beside them");
         page.row("taken by the provider", self.taken, "tasks, each of them paid for");
         page.row("paid, in the books", self.books.paid, "");
@@ -149,7 +150,7 @@ impl Report {
         for (name, count) in &self.faults {
             _ = write!(line, "{}{name} {count}", if line.is_empty() { "" } else { ", " });
         }
-        _ = write!(line, "; {} forged callbacks turned away.", self.forged);
+        line.push('.');
         for piece in wrapped(&line, 76) {
             page.line(&piece);
         }

@@ -157,6 +157,7 @@ poll_wait = "1s"
 claim_span = "1500ms"
 sweep_span = "250ms"
 others_first = "300ms"
+count_span = "20ms"
 
 [kinds.recaptcha_v2]
 p50 = "300ms"

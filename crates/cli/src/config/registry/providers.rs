@@ -100,6 +100,12 @@ pub(super) static ROWS: &[Setting] = &[
         "how long placing goes on trying when the store is away",
     ),
     row(
+        "engine.count_span",
+        ANY,
+        |_| span(engine().count_span),
+        "how long a join may wait to be written into the books; a crash loses those that wait",
+    ),
+    row(
         "engine.others_first",
         ANY,
         |_| span(engine().others_first),

@@ -50,7 +50,8 @@ fn fields(config: &Config) -> Fields {
         sweep_pause: "engine.sweep_pause",
         poll_wait: "engine.poll_wait",
         place_wait: "engine.place_wait",
-        others_first: "engine.others_first";
+        others_first: "engine.others_first",
+        count_span: "engine.count_span";
         node, policy, keys, kinds, targets, sparing, callback, rules
     } = &engine);
     named!(
