@@ -27,7 +27,16 @@ Examples:
   quittance dead list --json | jq -r '.[].order'
 
 A key may be shortened to its first 6 or more digits, as long as they name one dead letter only.
-Dead letters are never removed by themselves.";
+Dead letters are never removed by themselves.
+
+Exit codes:
+  0  done (replay: all of them were answered)
+  1  there is no such dead letter, or a replay came to nothing
+  2  the command was not understood, or the key names more than one
+  3  the result could not be written
+  4  the configuration is wrong
+  5  the store cannot be opened or used
+  6  the provider does not accept the account; the order is kept";
 
 #[derive(Args, Debug)]
 pub(crate) struct DeadArgs {

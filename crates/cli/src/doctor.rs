@@ -112,15 +112,16 @@ async fn store(config: &Config) -> Vec<Finding> {
             let mut findings = vec![Finding::new(
                 "store",
                 State::Good,
-                format!("it opens and can be written; {open} orders are open"),
+                format!("it opens and can be written; open orders: {open}"),
             )];
             if dead > 0 {
-                let what = format!("{dead} dead letters wait for a person: `quittance dead list`");
+                let what = format!("dead letters that wait for a person: {dead}; see `quittance dead list`");
                 findings.push(Finding::new("store", State::Note, what));
             }
             if unreadable > 0 {
-                let what =
-                    format!("{unreadable} records cannot be read and are set aside: see docs/operating.md");
+                let what = format!(
+                    "records that cannot be read, and are set aside: {unreadable}; see docs/operating.md"
+                );
                 findings.push(Finding::new("store", State::Bad, what));
             }
             findings

@@ -36,7 +36,9 @@ Examples:
   quittance errors --json | jq '.codes[].code'
 
 Limits come from [retry.limits]; the class of a code can be corrected in the
-config file under [provider.faults]. What is shown has both applied.";
+config file under [provider.faults]. What is shown has both applied.
+
+Exit codes: 0 shown, 3 not written, 4 configuration.";
 
 /// The codes of the profile that was asked for, else of the first provider, with its corrections.
 fn codes(args: &ErrorsArgs, config: &Config) -> FaultCodes {

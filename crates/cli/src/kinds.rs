@@ -31,12 +31,15 @@ Examples:
 
 A lifetime, a margin or a pace that is wrong can be corrected in the config
 file, under [kinds.NAME]; what is shown has that applied. A kind that is not
-listed works, too: every parameter of it then tells two orders apart.";
+listed is added there with `new = true`: it is passed on as it is, and every
+parameter of it tells two orders apart.
+
+Exit codes: 0 shown, 2 there is no such kind, 3 not written, 4 configuration.";
 
 #[derive(Debug, thiserror::Error)]
 #[error("there is no kind `{}`{}", name.escape_debug(), match meant {
     Some(meant) => format!("; did you mean `{meant}`?"),
-    None => ": `quittance kinds` lists those that have been described, and orders of others work as they are".into(),
+    None => ": `quittance kinds` lists those that have been described; add another in the config with `[kinds.NAME] new = true`".into(),
 })]
 pub(crate) struct NoSuchKind {
     name: String,

@@ -16,6 +16,18 @@ pub(crate) fn print(rendered: &str) -> Result<(), Trouble> {
     }
 }
 
+/// Writes an answer to standard output: as it is for a program, and harmless for a person.
+pub(crate) fn print_answer(answer: &str) -> Result<(), Trouble> {
+    if io::stdout().is_terminal() {
+        return print(&format!("{}\n", harmless(answer)));
+    }
+    let mut out = io::stdout().lock();
+    match out.write_all(answer.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(not_written(&error)),
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn not_written(error: &io::Error) -> Trouble {
     Trouble::new(Exit::NotWritten, format!("the result could not be written: {error}"))
 }

@@ -26,7 +26,12 @@ A script is a list of rules; each says where, when and what:
 While it runs (from this machine only):
   curl http://127.0.0.1:8790/sim/ledger            what was really taken, paid for and given out
   curl -X PUT -d '\"calm\"' http://127.0.0.1:8790/sim/faults
-docs/simulator.md has the rest.";
+docs/simulator.md has the rest.
+
+Exit codes:
+  0  it was interrupted, and has told its sums
+  2  the command, the rates or the script make no sense, or the address is taken
+  3  the result could not be written";
 
 #[derive(Args, Debug)]
 pub(crate) struct SimArgs {
@@ -98,6 +103,8 @@ pub(crate) async fn run(args: SimArgs) -> Result<Exit, Trouble> {
         );
         Trouble::new(Exit::Usage, what)
     })?;
+    let interruption = Interruption::listen()
+        .map_err(|error| Trouble::new(Exit::Bad, format!("signals cannot be heard: {error}")))?;
     let url = simulator.url();
     if as_json {
         output::print(&format!("{}\n", json!({ "url": url, "key": args.key })))?;
@@ -107,7 +114,7 @@ pub(crate) async fn run(args: SimArgs) -> Result<Exit, Trouble> {
             args.key
         ))?;
     }
-    interrupted().await;
+    interruption.came().await;
     let totals = simulator.totals();
     simulator.stop().await;
     if as_json {
@@ -159,21 +166,35 @@ fn read<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, Trouble> {
     })
 }
 
-/// Returns when somebody wants the process to end. If that cannot be noticed, it runs until it is killed.
-async fn interrupted() {
-    #[cfg(unix)]
-    {
+/// Whoever wants the process to end. Heard from the moment it is made, so it is made before anybody is told the address.
+#[cfg(unix)]
+struct Interruption(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
+
+#[cfg(unix)]
+impl Interruption {
+    fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminate) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                interrupt = tokio::signal::ctrl_c() => {
-                    if interrupt.is_ok() { return; }
-                }
-                _ = terminate.recv() => return,
-            }
+        Ok(Self(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+    }
+
+    async fn came(mut self) {
+        tokio::select! {
+            _ = self.0.recv() => {}
+            _ = self.1.recv() => {}
         }
     }
-    if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending::<()>().await;
+}
+
+#[cfg(not(unix))]
+struct Interruption;
+
+#[cfg(not(unix))]
+impl Interruption {
+    fn listen() -> std::io::Result<Self> {
+        Ok(Self)
+    }
+
+    async fn came(self) {
+        _ = tokio::signal::ctrl_c().await;
     }
 }

@@ -95,7 +95,10 @@ pub(crate) async fn run(args: SolveArgs, config: &Config) -> Result<Exit, Troubl
     let ended = solve(&node, order).await;
     let exit = match ended {
         Ok(Ok(solved)) => {
-            output::print(&render(&solved, as_json))?;
+            match as_json {
+                true => output::print(&format!("{}\n", Value::Object(outcome::solved_json(&solved))))?,
+                false => output::print_answer(solved.text())?,
+            }
             Ok(Exit::Done)
         }
         Ok(Err(error)) => {
@@ -109,13 +112,6 @@ pub(crate) async fn run(args: SolveArgs, config: &Config) -> Result<Exit, Troubl
     };
     node::stop(&node).await;
     exit
-}
-
-fn render(solved: &Solved, as_json: bool) -> String {
-    if as_json {
-        return format!("{}\n", Value::Object(outcome::solved_json(solved)));
-    }
-    format!("{}\n", solved.text())
 }
 
 /// What was typed, as an order.

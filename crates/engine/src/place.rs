@@ -31,7 +31,7 @@ pub struct Placed {
 
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
-    #[error("there is no kind of order called `{}`: see the list of kinds", .name.escape_debug())]
+    #[error("there is no kind of order called `{}`: `quittance kinds` lists those that there are", .name.escape_debug())]
     UnknownKind { name: String },
     #[error(transparent)]
     BadRequest(#[from] BadRequest),

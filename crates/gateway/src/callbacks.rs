@@ -16,11 +16,12 @@ use quittance_engine::Engine;
 use quittance_ports::{Callback, Provider, Saying};
 use std::convert::Infallible;
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 /// What comes before the last segment of every callback address.
 pub const CALLBACK_PATH: &str = "/callback";
@@ -56,6 +57,9 @@ pub struct CallbackDoor {
     provider: Arc<dyn Provider>,
     limits: Limits,
     senseless: Arc<AtomicU64>,
+    /// How many connections there may be, and whether the door is closing.
+    room: Arc<Semaphore>,
+    closing: Arc<watch::Sender<bool>>,
 }
 
 impl fmt::Debug for CallbackDoor {
@@ -67,7 +71,15 @@ impl fmt::Debug for CallbackDoor {
 impl CallbackDoor {
     #[must_use]
     pub fn new(engine: Arc<Engine>, provider: Arc<dyn Provider>, limits: Limits) -> Self {
-        Self { engine, provider, limits, senseless: Arc::default() }
+        let room = Arc::new(Semaphore::new(limits.connections_max));
+        Self {
+            engine,
+            provider,
+            limits,
+            senseless: Arc::default(),
+            room,
+            closing: Arc::new(watch::Sender::new(false)),
+        }
     }
 
     /// How many calls came to an address of ours and said nothing that the provider could have meant.
@@ -76,12 +88,23 @@ impl CallbackDoor {
         self.senseless.load(Ordering::Relaxed)
     }
 
-    /// Listens until it is dropped.
+    /// Lets nobody new in, and returns when whoever is inside has been answered, or when his time is up.
+    pub async fn close(&self) {
+        self.closing.send_replace(true);
+        let everybody = u32::try_from(self.limits.connections_max).unwrap_or(u32::MAX);
+        _ = tokio::time::timeout(self.limits.read_wait, self.room.acquire_many(everybody)).await;
+    }
+
+    /// Listens until it is dropped or closed.
     pub async fn serve(self, listener: TcpListener) {
-        let room = Arc::new(Semaphore::new(self.limits.connections_max));
+        let mut closing = self.closing.subscribe();
         loop {
-            let Ok(seat) = Arc::clone(&room).acquire_owned().await else { return };
-            match listener.accept().await {
+            let Ok(seat) = Arc::clone(&self.room).acquire_owned().await else { return };
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = until_true(&mut closing) => return,
+            };
+            match accepted {
                 Ok((stream, _)) => {
                     let door = self.clone();
                     tokio::spawn(async move {
@@ -97,17 +120,25 @@ impl CallbackDoor {
 
     async fn attend(self, stream: TcpStream) {
         let limits = self.limits;
+        let mut closing = self.closing.subscribe();
         let service = service_fn(move |request| {
             let door = self.clone();
             async move { Ok::<_, Infallible>(door.answer(request).await) }
         });
-        // A connection that ends badly is its caller's affair: what he said was safe before he was answered.
-        _ = http1::Builder::new()
+        let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(limits.read_wait)
             .max_buf_size(limits.head_bytes_max)
-            .serve_connection(TokioIo::new(stream), service)
-            .await;
+            .serve_connection(TokioIo::new(stream), service);
+        let mut connection = pin!(connection);
+        // A connection that ends badly is its caller's affair: what he said was safe before he was answered.
+        tokio::select! {
+            _ = &mut connection => {}
+            () = until_true(&mut closing) => {
+                connection.as_mut().graceful_shutdown();
+                _ = connection.await;
+            }
+        }
     }
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Empty<Bytes>> {
@@ -159,4 +190,9 @@ impl CallbackDoor {
             Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
         }
     }
+}
+
+/// A door that is gone is closed, too.
+async fn until_true(closing: &mut watch::Receiver<bool>) {
+    _ = closing.wait_for(|is_closing| *is_closing).await.map(drop);
 }

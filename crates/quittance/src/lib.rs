@@ -248,8 +248,10 @@ impl Quittance {
             // It ends by itself; if it panicked there is nothing left to wait for.
             _ = worker.await;
         }
-        if let Some((_, door)) = door {
-            door.abort();
+        if let Some((door, task)) = door {
+            // Whoever is being heard is answered; what he said is safe either way.
+            door.close().await;
+            task.abort();
         }
     }
 

@@ -37,7 +37,9 @@ Examples:
   quittance config show --json | jq '.settings[\"timing.deadline\"]'
 
 Defaults are overruled by the file, the file by QUITTANCE_... in the
-environment, and that by --set.";
+environment, and that by --set.
+
+Exit codes: 0 shown, 3 not written, 4 the configuration is wrong.";
 
 pub(crate) fn run(command: &ConfigCommand, config: &Config) -> String {
     let ConfigCommand::Show { json } = command;

@@ -89,7 +89,9 @@ pub(crate) struct EngineLimits {
 impl EngineLimits {
     pub(crate) fn apply(self, settings: &mut Settings) {
         let Self { submits_max, polls_max, steps_max, backlog_max, claim_max, .. } = self;
-        let Self { claim_span, sweep_span, sweep_pause, poll_wait, place_wait, others_first, count_span, .. } = self;
+        let Self {
+            claim_span, sweep_span, sweep_pause, poll_wait, place_wait, others_first, count_span, ..
+        } = self;
         settings.submits_max = submits_max;
         settings.polls_max = polls_max;
         settings.steps_max = steps_max;

@@ -86,13 +86,15 @@ impl Report {
         let mut page = Page::default();
         let Plan { seed, requests, captchas, workers, .. } = self.plan;
         page.heading(&format!("One storm, seed {seed}"));
-        page.line(&format!(
-            "{workers} workers made {} requests for {} captchas, in {:.1} s; the engine was killed",
+        let story = format!(
+            "{workers} workers made {} requests for {} captchas, in {:.1} s. The engine was killed {} times (kill -9), and went \
+             on from its store each time.",
             grouped(requests.into()),
             grouped(captchas.into()),
-            self.took.as_secs_f64()
-        ));
-        page.line(&format!("{} times (kill -9) and went on from its store each time.", self.kills));
+            self.took.as_secs_f64(),
+            self.kills,
+        );
+        page.paragraph(&story);
         self.books(&mut page);
         self.ledger(&mut page);
         self.weather(&mut page);
@@ -104,8 +106,8 @@ impl Report {
         let books = &self.books;
         page.section("The books: what Quittance wrote down");
         page.row("asked", books.asked, "orders placed, again after a kill too");
-        page.row("paid", books.paid, "attempts known to be taken by the provider");
-        page.row("saved", self.saved(), "joined an order in flight, or got its answer");
+        page.row("paid", books.paid, "attempts known to have been taken");
+        page.row("saved", self.saved(), "joined an order, or got its answer");
         page.row("retried", books.retried, "attempts after the first, within limits");
         page.row(
             "recovered from doubt",
@@ -151,9 +153,7 @@ impl Report {
             _ = write!(line, "{}{name} {count}", if line.is_empty() { "" } else { ", " });
         }
         line.push('.');
-        for piece in wrapped(&line, 76) {
-            page.line(&piece);
-        }
+        page.paragraph(&line);
         let Ends { answered, otherwise, nothing } = &self.ends;
         let mut ends = format!("Requests: {} answered", grouped(*answered));
         for (code, count) in otherwise {
@@ -162,7 +162,7 @@ impl Report {
         if *nothing > 0 {
             _ = write!(ends, ", {nothing} told nothing");
         }
-        page.line(&format!("{ends}."));
+        page.paragraph(&format!("{ends}."));
     }
 
     fn verdict(&self, page: &mut Page) {
@@ -172,7 +172,7 @@ impl Report {
         } else {
             page.styled(&format!("{} promises were broken:", self.breaches.len()), BAD);
             for breach in self.breaches.iter().take(BREACHES_SHOWN_MAX) {
-                page.line(breach);
+                page.paragraph(breach);
             }
             page.line(&format!("This is a bug. Please report it with the seed, {}.", self.plan.seed));
         }
@@ -227,6 +227,12 @@ impl Page {
 
     fn styled(&mut self, words: &str, style: Style) {
         _ = writeln!(self.text, "{style}{words}{style:#}");
+    }
+
+    fn paragraph(&mut self, words: &str) {
+        for line in wrapped(words, 76) {
+            self.line(&line);
+        }
     }
 
     fn line(&mut self, words: &str) {

@@ -101,8 +101,12 @@ fn provider(plan: Plan) -> Settings {
     }
 }
 
+/// A port that stays free while the engine is dead: below those that outgoing calls are given.
 fn free_port() -> io::Result<u16> {
-    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+    let first = u16::try_from(std::process::id() % 8000).unwrap_or_default() + 20_000;
+    let candidates =
+        (first..first + 200).find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok());
+    candidates.ok_or_else(|| io::ErrorKind::AddrInUse.into())
 }
 
 /// Every span is a fraction of what it is in life, as the solves are; nothing else is special.

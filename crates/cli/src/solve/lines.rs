@@ -85,7 +85,11 @@ pub(crate) async fn run(node: Quittance, config: &Config, settle: bool) -> Resul
     let unanswered = events.unanswered.load(Ordering::Relaxed);
     drop(events);
     let written = written.await.unwrap_or_else(|_| Err(io::Error::other("the writer is gone")));
-    written.map_err(|error| output::not_written(&error))?;
+    match written {
+        // A reader who has seen enough is no error; the orders that were placed are in the store.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        written => written.map_err(|error| output::not_written(&error))?,
+    }
     read?;
     Ok(if unanswered == 0 { Exit::Done } else { Exit::Bad })
 }
@@ -169,6 +173,9 @@ async fn carry_out(node: &Quittance, events: &Events, id: &Value, order: Order) 
 
 /// The order that a line asks for, or what is wrong with it, with its id as far as it has one.
 fn order(line: &[u8], config: &Config) -> Result<(Value, Order), (Value, String)> {
+    if !line.trim_ascii_start().starts_with(b"{") {
+        return Err((Value::Null, "this is not an order: it must be a JSON object".into()));
+    }
     let line: Line = serde_json::from_slice(line).map_err(|error| {
         let id = serde_json::from_slice::<Value>(line).ok().and_then(|found| found.get("id").cloned());
         (id.unwrap_or_default(), format!("this is not an order: {error}"))

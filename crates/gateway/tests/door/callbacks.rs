@@ -110,3 +110,25 @@ async fn a_caller_who_never_ends_his_sentence_does_not_keep_the_door_from_others
     assert!(headless.is_empty() || headless.starts_with("HTTP/1.1 4"), "{headless}");
     assert_eq!(room.get(&format!("{}?id=7&code=token", room.path)).await, OK);
 }
+
+#[tokio::test]
+async fn a_door_that_closes_answers_whoever_is_being_heard_and_lets_nobody_else_in() {
+    let room = room().await;
+    assert_eq!(room.get(&format!("{}?id=7&code=token", room.path)).await, OK);
+    let half = format!(
+        "POST {} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: 100-continue\r\nContent-Length: 15\r\n\r\n",
+        room.path
+    );
+    let mut caller = room.connect().await;
+    room.send(&mut caller, &half).await;
+    assert_eq!(room.word(&mut caller).await, "HTTP/1.1 100 Continue", "he is being heard");
+    let closing = room.door.clone();
+    let closed = tokio::spawn(async move { closing.close().await });
+    while room.knock().await {
+        tokio::task::yield_now().await;
+    }
+    assert!(!closed.is_finished(), "somebody is inside");
+    room.send(&mut caller, "id=7&code=again").await;
+    assert_eq!(room.answer(caller).await, OK);
+    closed.await.unwrap();
+}

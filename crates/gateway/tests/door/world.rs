@@ -196,14 +196,40 @@ impl Room {
         Self { engine, troubles, spill, door, placed, path, address }
     }
 
-    /// The status line of the answer; empty if the connection was closed without one.
-    pub(crate) async fn say(&self, request: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).await.unwrap();
+    pub(crate) async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Whether anybody is let in.
+    pub(crate) async fn knock(&self) -> bool {
+        TcpStream::connect(self.address).await.is_ok()
+    }
+
+    pub(crate) async fn send(&self, caller: &mut TcpStream, words: &str) {
         // A door that turns a large request away may do so before it has read all of it.
-        _ = stream.write_all(request.as_bytes()).await;
+        _ = caller.write_all(words.as_bytes()).await;
+    }
+
+    /// The first thing that he is told, while he still speaks.
+    pub(crate) async fn word(&self, caller: &mut TcpStream) -> String {
+        let mut heard = Vec::new();
+        while !heard.ends_with(b"\r\n\r\n") {
+            heard.push(caller.read_u8().await.unwrap());
+        }
+        String::from_utf8_lossy(&heard).lines().next().unwrap_or_default().to_owned()
+    }
+
+    /// The status line of the answer; empty if the connection was closed without one.
+    pub(crate) async fn answer(&self, mut caller: TcpStream) -> String {
         let mut answer = Vec::new();
-        _ = stream.read_to_end(&mut answer).await;
+        _ = caller.read_to_end(&mut answer).await;
         String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+    }
+
+    pub(crate) async fn say(&self, request: &str) -> String {
+        let mut caller = self.connect().await;
+        self.send(&mut caller, request).await;
+        self.answer(caller).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> String {

@@ -1,0 +1,62 @@
+//! The built binary, as a shell sees it before anything has happened: version, help, and what is not understood. All
+//! that takes a provider or a store to see is in `crates/e2e`.
+
+use std::process::{Command, Output};
+
+fn run(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_quittance"));
+    command.args(args).env_clear().output().expect("the binary was built for this test")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("it speaks UTF-8")
+}
+
+/// The commands that the help lists.
+fn commands() -> Vec<String> {
+    let help = run(&["--help"]);
+    let listed = text(&help.stdout).lines().skip_while(|line| *line != "Commands:").skip(1);
+    let names = listed.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next());
+    names.map(str::to_owned).filter(|name| name != "help").collect()
+}
+
+#[test]
+fn the_version_is_the_crates() {
+    let said = run(&["--version"]);
+    assert_eq!(text(&said.stdout), concat!("quittance ", env!("CARGO_PKG_VERSION"), "\n"));
+}
+
+#[test]
+fn every_command_that_is_listed_has_help_and_none_is_missing() {
+    let commands = commands();
+    for name in ["demo", "solve", "sim", "dead", "errors", "kinds", "config", "doctor", "completions"] {
+        assert!(commands.iter().any(|command| command == name), "{name}: {commands:?}");
+    }
+    for command in &commands {
+        let help = run(&[command, "--help"]);
+        assert_eq!(help.status.code(), Some(0), "{command}");
+        assert!(text(&help.stdout).contains("Usage: quittance"), "{command}: {}", text(&help.stdout));
+        assert!(help.stderr.is_empty(), "{command}");
+    }
+}
+
+#[test]
+fn what_is_not_understood_exits_with_2_and_says_what_would_be() {
+    for (args, word) in [
+        (&["dmeo"][..], "demo"),
+        (&["demo", "--sede", "1"], "--seed"),
+        (&["demo", "--seed", "one"], "--seed"),
+        (&["dead"], "list"),
+        (&["config"], "show"),
+        (&["completions", "tcsh"], "bash"),
+        (&["solve"], "--help"),
+    ] {
+        let said = run(args);
+        assert_eq!(said.status.code(), Some(2), "{args:?}");
+        assert!(
+            text(&said.stderr).contains(word) && said.stdout.is_empty(),
+            "{args:?}: {}",
+            text(&said.stderr)
+        );
+    }
+}

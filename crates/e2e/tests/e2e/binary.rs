@@ -1,0 +1,129 @@
+//! The program under test, built once per run in the profile and the folder of this test, and run without anything of
+//! the environment that the test itself was started in.
+
+use crate::wait::until;
+use std::env;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::thread::{self, JoinHandle};
+
+/// Names a binary to test instead of the one that would be built, such as a release that somebody downloaded.
+const GIVEN: &str = "QUITTANCE_BIN";
+
+pub(crate) fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| env::var_os(GIVEN).map_or_else(build, PathBuf::from))
+}
+
+fn build() -> PathBuf {
+    let test = env::current_exe().expect("a running test has a path");
+    // TARGET/PROFILE/deps/e2e-HASH
+    let profile = test.ancestors().nth(2).expect("cargo puts tests into PROFILE/deps");
+    let target = profile.parent().expect("a profile has a folder of its own in the target folder");
+    let name = profile.file_name().and_then(|name| name.to_str()).expect("profiles have plain names");
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(["build", "--locked", "--quiet", "-p", "quittance-cli", "--bin", "quittance"]);
+    command.args(["--profile", if name == "debug" { "dev" } else { name }]);
+    command.arg("--target-dir").arg(target).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let built = command.status().expect("cargo can be started");
+    assert!(built.success(), "the program under test does not build");
+    profile.join(format!("quittance{}", env::consts::EXE_SUFFIX))
+}
+
+/// The program with these arguments and an empty environment.
+pub(crate) fn quittance<'a>(args: impl IntoIterator<Item = &'a str>) -> Command {
+    let mut command = Command::new(binary());
+    command.args(args).env_clear();
+    command
+}
+
+/// What a shell sees of a command that has ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    /// Exactly one JSON document on standard output.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|why| panic!("not one JSON document: {why}: {self:?}"))
+    }
+
+    /// That it ended with this code and said all of this on standard error.
+    #[track_caller]
+    pub(crate) fn must_fail(&self, code: i32, words: &[&str]) -> &Self {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        for word in words {
+            assert!(self.err.contains(word), "`{word}` is missing: {self:?}");
+        }
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn must_succeed(&self) -> &Self {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self
+    }
+}
+
+/// Runs a command to its end, with nothing on standard input.
+pub(crate) fn run(command: Command) -> Ran {
+    run_with(command, b"")
+}
+
+/// Runs a command to its end with this on standard input.
+pub(crate) fn run_with(mut command: Command, input: &[u8]) -> Ran {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = Running::start(&mut command);
+    let mut stdin = child.0.stdin.take().expect("it is piped");
+    let input = input.to_vec();
+    // Who does not read it all has his reasons.
+    let fed = thread::spawn(move || _ = stdin.write_all(&input));
+    let out = drain(child.0.stdout.take().expect("it is piped"));
+    let err = drain(child.0.stderr.take().expect("it is piped"));
+    let code = child.end();
+    fed.join().expect("writing does not panic");
+    let said = |stream: JoinHandle<String>| stream.join().expect("reading does not panic");
+    Ran { code, out: said(out), err: said(err) }
+}
+
+/// A process that does not outlive its test, however that ends.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        Self(command.spawn().expect("the binary was built and can be started"))
+    }
+
+    /// Waits until it has ended by itself; the exit code.
+    pub(crate) fn end(&mut self) -> Option<i32> {
+        until("the end of a command", || self.0.try_wait().expect("a child of ours can be asked")).code()
+    }
+
+    /// SIGKILL, and gone when this returns.
+    pub(crate) fn kill(&mut self) {
+        // It may have ended by itself already.
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// All that comes, as text, gathered while the process runs so that it never blocks on us.
+pub(crate) fn drain(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        _ = from.read_to_end(&mut bytes);
+        String::from_utf8(bytes).unwrap_or_else(|why| panic!("it does not speak UTF-8: {why}"))
+    })
+}

@@ -1,0 +1,87 @@
+//! The demo, the first thing that a new user runs: its books must equal the simulator's ledger on every seed, and it
+//! must say so in a way that a script can read.
+
+use crate::binary::{Ran, quittance, run};
+use serde_json::Value;
+use std::thread;
+
+const SEEDS: u64 = 20;
+const AT_ONCE: u64 = 2;
+
+fn demo(args: &[&str]) -> Ran {
+    run(quittance(["demo", "--json"].into_iter().chain(args.iter().copied())))
+}
+
+fn number(report: &Value, path: &str) -> u64 {
+    report.pointer(path).and_then(Value::as_u64).unwrap_or_else(|| panic!("{path} is no number in {report}"))
+}
+
+/// What holds of every demo, whatever its seed.
+fn every_promise_held(ran: &Ran, requests: u64, captchas: u64) -> Value {
+    ran.must_succeed();
+    let report = ran.json();
+    let of = |path: &str| number(&report, path);
+    assert_eq!(report["held"], true, "{report}");
+    assert_eq!(report["breaches"], Value::Array(Vec::new()), "{report}");
+    assert_eq!((of("/requests"), of("/captchas"), of("/lost")), (requests, captchas, 0), "{report}");
+    assert!(of("/kills") >= 1, "an engine that nobody kills proves little: {report}");
+    let taken = of("/ledger/taken");
+    assert_eq!(
+        of("/books/paid") + of("/ledger/taken_in_doubt"),
+        taken,
+        "the books and the ledger differ: {report}"
+    );
+    assert!(taken >= captchas / 2 && taken < requests / 2, "{report}");
+    let otherwise: u64 =
+        report["not_answered"].as_object().expect("by code").values().filter_map(Value::as_u64).sum();
+    assert_eq!(of("/answered") + otherwise, requests, "{report}");
+    assert!(of("/spent_micros") < of("/without_micros"), "{report}");
+    report
+}
+
+#[test]
+fn the_books_of_the_demo_equal_the_ledger_on_twenty_seeds() {
+    let lanes = (0..AT_ONCE).map(|lane| {
+        thread::spawn(move || {
+            for seed in (0..SEEDS).filter(|seed| seed % AT_ONCE == lane) {
+                let text = seed.to_string();
+                let ran = demo(&["--seed", &text, "--requests", "400", "--captchas", "60"]);
+                let report = every_promise_held(&ran, 400, 60);
+                assert_eq!(number(&report, "/seed"), seed);
+            }
+        })
+    });
+    for lane in lanes.collect::<Vec<_>>() {
+        lane.join().unwrap_or_else(|why| std::panic::resume_unwind(why));
+    }
+}
+
+#[test]
+fn the_whole_demo_runs_with_its_defaults() {
+    let report = every_promise_held(&demo(&[]), 2000, 200);
+    assert_eq!(number(&report, "/workers"), 50);
+    let faults = report["faults"].as_object().expect("by name");
+    for fault in ["reply_lost", "pingback_lost", "pingback_doubled", "pingback_forged"] {
+        assert!(faults.contains_key(fault), "{fault} did not happen: {report}");
+    }
+}
+
+#[test]
+fn a_person_reads_the_books_the_ledger_and_the_verdict() {
+    let ran = run(quittance(["demo", "--seed", "5", "--requests", "60", "--captchas", "20"]));
+    ran.must_succeed();
+    for word in
+        ["asked", "paid", "saved", "retried", "recovered", "dead", "lost", "without", "Every promise held"]
+    {
+        assert!(ran.out.contains(word), "{word} is missing: {ran:?}");
+    }
+    assert!(ran.out.lines().all(|line| line.chars().count() <= 80), "{}", ran.out);
+    assert!(!ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'), "colours are for terminals: {ran:?}");
+}
+
+#[test]
+fn a_demo_that_cannot_be_is_refused() {
+    for bad in [["--requests", "0"], ["--captchas", "0"], ["--seed", "x"], ["--requests", "100001"]] {
+        demo(&bad).must_fail(2, &[bad[0]]);
+    }
+}

@@ -1,0 +1,90 @@
+//! HTTP by hand, as much as is needed to read a ledger, to play a stranger who calls back, and to be a server that is
+//! no provider at all.
+
+use crate::wait::until;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Below the range from which systems take the ports of outgoing calls, so that none of those sits on ours when a killed
+/// engine comes back to it.
+const PORTS_FROM: u16 = 20_000;
+const PORTS: u16 = 10_000;
+
+/// A port on loopback that nobody has, and that no other test of this run is given.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let begin = u16::try_from(process::id().wrapping_mul(131) % u32::from(PORTS)).expect("it is below PORTS");
+    until("a free port", || {
+        let port = PORTS_FROM + (begin + NEXT.fetch_add(1, Ordering::Relaxed) % PORTS) % PORTS;
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok().map(|_| port)
+    })
+}
+
+/// One call; the status and the body, or nothing if the connection ended otherwise.
+pub(crate) fn try_call(verb: &str, url: &str, content_type: &str, body: &str) -> Option<(u16, String)> {
+    let rest = url.strip_prefix("http://").expect("all here is plain http");
+    let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let mut stream = TcpStream::connect(authority).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let length = body.len();
+    let request = format!(
+        "{verb} /{path} HTTP/1.1\r\nHost: {authority}\r\nConnection: close\r\nContent-Type: {content_type}\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some((status, body.to_owned()))
+}
+
+/// One call that is repeated until it is answered: a provider in a storm drops the judge's calls as well.
+pub(crate) fn call(verb: &str, url: &str, body: &str) -> (u16, String) {
+    until(url, || try_call(verb, url, "application/json", body))
+}
+
+/// A web server that answers everything with a page for people.
+pub(crate) struct Website {
+    pub(crate) url: String,
+    calls: Arc<AtomicU64>,
+}
+
+impl Website {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has free ports");
+        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let calls = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&calls);
+        // It ends with the test process.
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                counted.fetch_add(1, Ordering::Relaxed);
+                thread::spawn(move || greet(stream));
+            }
+        });
+        Self { url, calls }
+    }
+
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+}
+
+fn greet(mut stream: TcpStream) {
+    let page = "<!DOCTYPE html><html><head><title>Welcome</title></head><body>OK|not a task</body></html>";
+    let mut head = [0; 8192];
+    _ = stream.set_read_timeout(Some(PATIENCE));
+    _ = stream.read(&mut head);
+    let length = page.len();
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{page}"
+    );
+    _ = stream.write_all(answer.as_bytes());
+}

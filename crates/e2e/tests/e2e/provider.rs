@@ -1,0 +1,116 @@
+//! The stand-in provider as a process of its own, `quittance sim`, and its ledger: the judge in all these tests.
+
+use crate::binary::{Running, quittance};
+use crate::http::call;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{ChildStdout, Stdio};
+
+/// The key of its one account.
+pub(crate) const KEY: &str = "e2ee2ee2ee2ee2ee2ee2ee2ee2ee2ee2";
+
+pub(crate) struct Sim {
+    child: Running,
+    out: BufReader<ChildStdout>,
+    pub(crate) url: String,
+    pub(crate) profile: &'static str,
+}
+
+impl Sim {
+    /// Calm, on a port of its own; what takes half a minute in life takes a blink, and nobody is banned.
+    pub(crate) fn start() -> Self {
+        Self::start_with("2captcha", &[])
+    }
+
+    pub(crate) fn start_with(profile: &'static str, more: &[&str]) -> Self {
+        let usual =
+            ["sim", "--json", "--no-bans", "--key", KEY, "--balance", "1000000000000", "--profile", profile];
+        let mut args = usual.to_vec();
+        for (flag, value) in [("--listen", "127.0.0.1:0"), ("--speed", "400")] {
+            if !more.contains(&flag) {
+                args.extend([flag, value]);
+            }
+        }
+        args.extend(more);
+        let mut command = quittance(args);
+        let mut child = Running::start(command.stdout(Stdio::piped()).stdin(Stdio::null()));
+        let mut out = BufReader::new(child.0.stdout.take().expect("it is piped"));
+        let mut first = String::new();
+        out.read_line(&mut first).expect("it says where it listens");
+        let said: Value = serde_json::from_str(&first).unwrap_or_else(|why| panic!("{why}: {first}"));
+        let url = said["url"].as_str().expect("it has a url").to_owned();
+        Self { child, out, url, profile }
+    }
+
+    fn ask(&self, verb: &str, path: &str, body: &Value) -> Value {
+        let (status, said) = call(verb, &format!("{}/sim/{path}", self.url), &body.to_string());
+        assert_eq!(status, 200, "{verb} {path}: {said}");
+        serde_json::from_str(&said).unwrap_or_else(|why| panic!("{why}: {said}"))
+    }
+
+    pub(crate) fn read(&self, path: &str) -> Value {
+        self.ask("GET", path, &Value::Null)
+    }
+
+    pub(crate) fn put(&self, path: &str, body: &Value) {
+        assert_eq!(self.ask("PUT", path, body), json!({ "ok": true }));
+    }
+
+    /// From now on these rules hold.
+    pub(crate) fn script(&self, rules: &Value) {
+        self.put("script", rules);
+    }
+
+    pub(crate) fn calm(&self) {
+        self.put("faults", &json!("calm"));
+        self.script(&json!([]));
+    }
+
+    pub(crate) fn ledger(&self) -> Ledger {
+        Ledger(self.read("ledger"))
+    }
+
+    /// Ends it as a person or a supervisor would; its code, and all that it still said.
+    pub(crate) fn end(mut self, signal: Signal) -> (Option<i32>, String) {
+        let pid = Pid::from_child(&self.child.0);
+        kill_process(pid, signal).expect("our own child can be signalled");
+        let code = self.child.end();
+        let mut rest = String::new();
+        self.out.read_to_string(&mut rest).expect("it speaks UTF-8");
+        (code, rest)
+    }
+}
+
+/// What the provider really took, and what for.
+pub(crate) struct Ledger(pub(crate) Value);
+
+impl Ledger {
+    pub(crate) fn total(&self, name: &str) -> u64 {
+        self.0["totals"][name].as_u64().unwrap_or_else(|| panic!("the ledger has no total `{name}`"))
+    }
+
+    /// How many tasks were taken, each of them paid for.
+    pub(crate) fn accepted(&self) -> u64 {
+        self.total("accepted")
+    }
+
+    /// How often a script of the provider was called.
+    pub(crate) fn requests(&self, script: &str) -> u64 {
+        self.0["totals"]["requests"][script].as_u64().unwrap_or(0)
+    }
+
+    pub(crate) fn tasks(&self) -> &[Value] {
+        self.0["tasks"].as_array().expect("it lists tasks")
+    }
+
+    /// The tasks by the page that they were bought for.
+    pub(crate) fn by_page(&self) -> BTreeMap<&str, Vec<&Value>> {
+        let mut pages: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
+        for task in self.tasks() {
+            pages.entry(task["params"]["pageurl"].as_str().unwrap_or_default()).or_default().push(task);
+        }
+        pages
+    }
+}

@@ -1,0 +1,168 @@
+//! A room for one test: a temporary folder with a store and a configuration in which every span is a fraction of what it
+//! is in life. Whatever a test wants otherwise it overrules with `set`, as an operator would.
+
+use crate::binary::{Ran, quittance, run, run_with};
+use crate::engine::Engine;
+use crate::http::free_port;
+use crate::provider::{KEY, Sim};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// The variable that holds the provider's key.
+pub(crate) const KEY_VARIABLE: &str = "E2E_PROVIDER_KEY";
+
+pub(crate) struct Room {
+    dir: Arc<TempDir>,
+    key: String,
+    /// Where callbacks come in, if they do.
+    pub(crate) callbacks: Option<String>,
+    overrides: Vec<String>,
+}
+
+impl Room {
+    /// Calls this provider, and is called back.
+    pub(crate) fn of(sim: &Sim) -> Self {
+        Self::at(&sim.url, sim.profile)
+    }
+
+    pub(crate) fn at(provider: &str, profile: &str) -> Self {
+        let port = free_port();
+        let doors = format!("listen = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{port}\"\n");
+        let callbacks = Some(format!("http://127.0.0.1:{port}/callback"));
+        Self { callbacks, ..Self::with_config(&format!("{doors}{}", config(provider, profile))) }
+    }
+
+    /// Calls this provider, and nobody can call back.
+    pub(crate) fn polling(sim: &Sim) -> Self {
+        Self::with_config(&config(&sim.url, sim.profile))
+    }
+
+    pub(crate) fn with_config(text: &str) -> Self {
+        let dir =
+            tempfile::Builder::new().prefix("quittance-e2e-").tempdir().expect("there is room for a folder");
+        fs::write(dir.path().join("quittance.toml"), text).expect("a new folder can be written");
+        let dir = Arc::new(dir);
+        Self { dir, key: KEY.to_owned(), callbacks: None, overrides: Vec::new() }
+    }
+
+    /// Overrules a setting: `timing.deadline=5s`.
+    pub(crate) fn set(mut self, setting: &str) -> Self {
+        self.overrides.push(setting.to_owned());
+        self
+    }
+
+    pub(crate) fn with_key(mut self, key: &str) -> Self {
+        self.key = key.to_owned();
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = quittance(args.iter().copied());
+        command.arg("--config").arg(self.path("quittance.toml")).env(KEY_VARIABLE, &self.key);
+        for setting in &self.overrides {
+            command.args(["--set", setting]);
+        }
+        command
+    }
+
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
+        run(self.command(args))
+    }
+
+    /// `solve --lines` with these lines, to its end.
+    pub(crate) fn run_lines(&self, lines: &[String]) -> Ran {
+        run_with(self.command(&["solve", "--lines"]), format!("{}\n", lines.join("\n")).as_bytes())
+    }
+
+    /// `solve` for a page of its own.
+    pub(crate) fn solve(&self, mark: &str, more: &[&str]) -> Ran {
+        let (page, key) = (format!("pageurl={}", page(mark)), format!("googlekey={}", site_key(mark)));
+        let mut args = vec!["solve", "recaptcha_v2", "-p", &page, "-p", &key];
+        args.extend(more);
+        self.run(&args)
+    }
+
+    /// `solve --lines --settle`, left running.
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::start(self.command(&["solve", "--lines", "--settle"]), Arc::clone(&self.dir))
+    }
+
+    pub(crate) fn dead_letters(&self) -> Vec<Value> {
+        let ran = self.run(&["dead", "list", "--json"]);
+        ran.must_succeed();
+        ran.json().as_array().expect("an array").clone()
+    }
+}
+
+/// The page of a captcha; its mark is how the ledger tells one captcha from another.
+pub(crate) fn page(mark: &str) -> String {
+    format!("https://{mark}.example.com/login")
+}
+
+fn site_key(mark: &str) -> String {
+    format!("6Le-{mark}-0123456789abcdefghijklmnop")
+}
+
+/// A line for `solve --lines`.
+pub(crate) fn line(id: u64, mark: &str) -> Value {
+    let params = json!({ "googlekey": site_key(mark), "pageurl": page(mark) });
+    json!({ "id": id, "kind": "recaptcha_v2", "params": params })
+}
+
+fn config(provider: &str, profile: &str) -> String {
+    format!(
+        r#"
+[store]
+url = "embedded:store"
+
+[[provider]]
+name = "main"
+profile = "{profile}"
+url = "{provider}"
+key_env = "{KEY_VARIABLE}"
+connect_wait = "500ms"
+reply_wait = "1s"
+poll_reply_wait = "700ms"
+submit_interval = "1ms"
+trip_at = 50
+probe = "100ms"
+retry_share = 1.0
+retry_burst = 10000
+retry_trickle = "10ms"
+
+[timing]
+submit_wait = "2s"
+callback_wait = "1500ms"
+unsure_wait = "3s"
+doubt_least = "300ms"
+first_poll = "100ms"
+poll_interval = "100ms"
+deadline = "60s"
+task_life = "60s"
+
+[retry]
+base = "20ms"
+cap = "200ms"
+jitter = "20ms"
+
+[engine]
+poll_wait = "1s"
+claim_span = "1500ms"
+sweep_span = "250ms"
+others_first = "300ms"
+
+[kinds.recaptcha_v2]
+p50 = "100ms"
+p95 = "300ms"
+p99 = "800ms"
+"#
+    )
+}

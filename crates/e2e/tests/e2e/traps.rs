@@ -1,0 +1,40 @@
+//! The traps that others fell into, as far as they can be seen from outside, each a test named as a sentence. What really
+//! happened is read in the provider's ledger.
+
+mod callbacks;
+mod freshness;
+mod money;
+mod polls;
+mod retries;
+
+use crate::engine::Engine;
+use crate::provider::Sim;
+use crate::room::page;
+use crate::wait::until;
+use serde_json::Value;
+
+/// Waits until the ledger shows this.
+fn seen(sim: &Sim, what: &str, holds: impl Fn(&crate::provider::Ledger) -> bool) {
+    until(what, || holds(&sim.ledger()).then_some(()));
+}
+
+/// That the answer is one that was sold for this captcha.
+#[track_caller]
+fn was_sold(sim: &Sim, mark: &str, answer: &Value) {
+    let ledger = sim.ledger();
+    let page = page(mark);
+    let sold = ledger.by_page().remove(page.as_str()).unwrap_or_default();
+    assert!(
+        sold.iter().any(|task| &task["answer"] == answer),
+        "nobody sold {answer} for {mark}: {}",
+        ledger.0
+    );
+}
+
+/// Places one order and waits for its answer.
+fn answer(engine: &mut Engine, sim: &Sim, mark: &str) -> Value {
+    engine.say(&crate::room::line(1, mark));
+    let event = engine.hear("answered");
+    was_sold(sim, mark, &event["answer"]);
+    event
+}

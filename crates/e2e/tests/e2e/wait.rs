@@ -1,0 +1,30 @@
+//! The one clock and the one way to wait: for something that can be seen, with a limit that only a broken program
+//! reaches. Nobody here sleeps and hopes.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longer than anything here may take on a machine that is busy with something else.
+pub(crate) const LONG: Duration = Duration::from_secs(60);
+/// How often it is looked again where nobody sends a notice.
+const LOOK: Duration = Duration::from_millis(10);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "these tests watch real processes, so their limits are in real time"
+)]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// Looks until there is something to see.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = now() + LONG;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(now() < end, "{what}: not within {LONG:?}");
+        thread::park_timeout(LOOK);
+    }
+}
