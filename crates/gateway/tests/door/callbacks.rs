@@ -1,3 +1,5 @@
+//! What a callback changes, what it does not, and what its caller is told.
+
 use crate::world::Room;
 use quittance_gateway::Limits;
 use quittance_ports::Spill;
@@ -11,7 +13,7 @@ async fn room() -> Room {
 }
 
 #[tokio::test]
-async fn get_and_post_are_both_heard() {
+async fn a_callback_by_get_and_one_by_post_are_both_heard() {
     let by_get = room().await;
     assert_eq!(by_get.get(&format!("{}?id=7&code=token", by_get.path)).await, OK);
     assert_eq!(by_get.phase().await, "solved");

@@ -1,3 +1,5 @@
+//! Orders of every sort, and the faults that a caller must not notice, or must be told of.
+
 use crate::room::Room;
 use quittance::{
     FunCaptcha, Geetest, HCaptcha, Image, NoAnswer, Order, Origin, PlaceError, Profile, RecaptchaV2,

@@ -1,3 +1,5 @@
+//! What the next process finds, and what people do: mend an account, replay a dead letter, start twice.
+
 use crate::room::Room;
 use quittance::{Day, OpenError, Profile, RecaptchaV2, StartError, Turnstile, Which};
 use quittance_simulator::{AccountChange, Rule};
