@@ -1,0 +1,157 @@
+//! How many orders are accepted in a second, durably, against a bare log of the same bytes with the same number of
+//! callers; and how many waits for the disk an order costs, accepted only and over a whole life.
+
+use crate::bare::BareLog;
+use crate::provider::Manner;
+use crate::scene::{self, KIND, WORKS};
+use crate::stopwatch::{Best, time};
+use crate::table::{Aim, Row, Unit};
+use crate::{Scale, say};
+use quittance_engine::{Engine, Outcome};
+use quittance_lifecycle::Draft;
+use quittance_ports::Store;
+use quittance_record::{encode_order, encode_terms};
+use quittance_store_embedded::EmbeddedStore;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// Callers, orders in a round, and the share of the bare log that is aimed at.
+const CROWDS: [(u64, u64, f64); 3] = [(1, 1000, 0.5), (64, 20_000, 0.5), (1024, 60_000, 1.0 / 6.0)];
+
+pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+    let runtime = scene::runtime();
+    CROWDS
+        .iter()
+        .flat_map(|&(callers, orders, share)| crowd(&runtime, scale, callers, orders, share))
+        .collect()
+}
+
+fn crowd(runtime: &Runtime, scale: &Scale, callers: u64, orders: u64, share: f64) -> [Row; 2] {
+    say(&format!("accepts: {callers} callers"));
+    let dir = scale.fresh_dir();
+    let store = EmbeddedStore::open(&dir.path().join("store")).expect(WORKS);
+    let engine = scene::engine(Arc::new(store.clone()), Manner::NeverEnding);
+    let log = Arc::new(BareLog::open(&dir.path().join("log")));
+    let sample = scene::in_flight(1_000_000, scene::now());
+    // What both write is as long; that SQLite also writes an index and whole pages is its own affair.
+    let record =
+        vec![b'r'; encode_order(&sample).len() + encode_terms(&sample.terms).len() + sample.key.0.len()];
+    let orders = scale.of(orders, orders / 4).next_multiple_of(callers);
+    let (mut durable, mut bare) = (Best::NONE, Best::NONE);
+    let mut accepted = 0;
+    let before = store.transactions();
+    for _ in 0..scale.of(7, 3) {
+        let span = crowded(runtime, callers, (accepted..accepted + orders).map(scene::draft), {
+            let engine = Arc::clone(&engine);
+            move |draft| accept(Arc::clone(&engine), draft)
+        });
+        durable.note(span, orders);
+        accepted += orders;
+        let span = crowded(runtime, callers, (0..orders).map(|_| record.clone()), {
+            let log = Arc::clone(&log);
+            move |record| append(Arc::clone(&log), record)
+        });
+        bare.note(span, orders);
+    }
+    let fsyncs = fraction(store.transactions() - before, accepted);
+    let who = if callers == 1 { "1 caller".into() } else { format!("{callers} callers") };
+    [
+        Row::new("accepts", &who, durable.per_second(), Unit::PerSecond)
+            .against(bare.per_second(), "bare log")
+            .aim(Aim::AtLeast(share)),
+        Row::new("accepts", format!("  fsyncs per order, {who}"), fsyncs, Unit::Count),
+    ]
+}
+
+pub(crate) async fn accept(engine: Arc<Engine>, draft: Draft) {
+    engine.place(KIND, draft).await.expect(WORKS);
+}
+
+async fn append(log: Arc<BareLog>, record: Vec<u8>) {
+    log.append(record).await;
+}
+
+/// Deals the work out to so many callers, each of whom waits for one piece before it begins the next.
+pub(crate) fn crowded<T, F>(
+    runtime: &Runtime,
+    callers: u64,
+    work: impl Iterator<Item = T>,
+    act: impl Fn(T) -> F + Clone + Send + 'static,
+) -> Duration
+where
+    T: Send + 'static,
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut hands: Vec<Vec<T>> = (0..callers).map(|_| Vec::new()).collect();
+    let count = hands.len();
+    for (n, piece) in work.enumerate() {
+        hands[n % count].push(piece);
+    }
+    let everybody = async {
+        let tasks: Vec<_> = hands
+            .into_iter()
+            .map(|hand| {
+                let act = act.clone();
+                tokio::spawn(async move {
+                    for piece in hand {
+                        act(piece).await;
+                    }
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.expect(WORKS);
+        }
+    };
+    time(|| runtime.block_on(everybody)).0
+}
+
+#[expect(clippy::cast_precision_loss, reason = "no count here comes near 2^52")]
+pub(crate) fn fraction(part: u64, whole: u64) -> f64 {
+    part as f64 / whole as f64
+}
+
+/// Whole lives: placed, submitted, taken, asked for, answered, handed out.
+pub(crate) fn lives(scale: &Scale) -> Vec<Row> {
+    let runtime = scene::runtime();
+    [(1, 40), (64, 4000), (1024, 20_000)]
+        .into_iter()
+        .flat_map(|(callers, lives)| {
+            say(&format!("lives: {callers} callers"));
+            let dir = scale.fresh_dir();
+            let store = EmbeddedStore::open(&dir.path().join("store")).expect(WORKS);
+            let engine = scene::engine(Arc::new(store.clone()) as Arc<dyn Store>, Manner::WhenAsked);
+            let worker = runtime.spawn({
+                let engine = Arc::clone(&engine);
+                async move { engine.work().await }
+            });
+            let lives = scale.of(lives, lives / 4).next_multiple_of(callers);
+            let before = store.transactions();
+            let span = crowded(&runtime, callers, (0..lives).map(scene::draft), {
+                let engine = Arc::clone(&engine);
+                move |draft| live(Arc::clone(&engine), draft)
+            });
+            let fsyncs = fraction(store.transactions() - before, lives);
+            engine.stop();
+            runtime.block_on(worker).expect(WORKS);
+            let mut pace = Best::NONE;
+            pace.note(span, lives);
+            [
+                Row::new(
+                    "lives",
+                    format!("whole lives, {callers} at a time"),
+                    pace.per_second(),
+                    Unit::PerSecond,
+                ),
+                Row::new("lives", format!("  fsyncs per life, {callers} at a time"), fsyncs, Unit::Count),
+            ]
+        })
+        .collect()
+}
+
+async fn live(engine: Arc<Engine>, draft: Draft) {
+    let placed = engine.place(KIND, draft).await.expect(WORKS);
+    let outcome = engine.wait(&placed).await;
+    assert!(matches!(outcome, Outcome::Answered(_)), "{outcome:?}");
+}

@@ -1,0 +1,76 @@
+//! The limit: a file that is appended to, and one wait for the disk for all who came in the meantime. No store at all, so
+//! nothing that keeps the same promise can be faster.
+
+use crate::scene::WORKS;
+use futures_channel::oneshot;
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+type Waiting = (Vec<u8>, oneshot::Sender<()>);
+
+#[derive(Default)]
+struct Line {
+    waiting: Mutex<(Vec<Waiting>, bool)>,
+    bell: Condvar,
+}
+
+/// A log with one writer thread.
+pub(crate) struct BareLog {
+    line: Arc<Line>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl BareLog {
+    pub(crate) fn open(path: &Path) -> Self {
+        let file = File::create(path).expect("the directory was just made");
+        let line = Arc::new(Line::default());
+        let writer = std::thread::spawn({
+            let line = Arc::clone(&line);
+            move || write_all(&line, file)
+        });
+        Self { line, writer: Some(writer) }
+    }
+
+    /// Returns when it is durable.
+    pub(crate) async fn append(&self, record: Vec<u8>) {
+        let (done, is_done) = oneshot::channel();
+        self.line.waiting.lock().unwrap_or_else(PoisonError::into_inner).0.push((record, done));
+        self.line.bell.notify_one();
+        is_done.await.expect("the writer answers everybody");
+    }
+}
+
+impl Drop for BareLog {
+    fn drop(&mut self) {
+        self.line.waiting.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.line.bell.notify_one();
+        if let Some(writer) = self.writer.take() {
+            drop(writer.join());
+        }
+    }
+}
+
+fn write_all(line: &Line, mut file: File) {
+    let mut buffer = Vec::new();
+    loop {
+        let mut state = line.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.0.is_empty() {
+            if state.1 {
+                return;
+            }
+            state = line.bell.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let batch = std::mem::take(&mut state.0);
+        drop(state);
+        buffer.clear();
+        batch.iter().for_each(|(record, _)| buffer.extend_from_slice(record));
+        file.write_all(&buffer).and_then(|()| file.sync_data()).expect(WORKS);
+        for (_, done) in batch {
+            // Whoever stopped waiting does not need to be told.
+            _ = done.send(());
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Other processes of this same binary: one whose memory is measured and nobody else's, and one that is killed.
+
+use crate::accepts::{accept, crowded, fraction};
+use crate::provider::Manner;
+use crate::scene::{self, KIND, WORKS};
+use quittance_lifecycle::Timestamp;
+use quittance_ports::{MemoryStore, Store};
+use quittance_store_embedded::EmbeddedStore;
+use serde_json::{Value, json};
+use std::fs::read_to_string;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+/// The word that makes this binary a child.
+pub(crate) const WORD: &str = "--child";
+/// Orders in flight beside those at rest, in a store that was filled.
+pub(crate) const IN_FLIGHT: u64 = 4096;
+
+/// Starts a child, and waits for the one line that it says.
+fn start(words: &[&str]) -> (Child, String) {
+    let me = std::env::current_exe().expect("this very binary");
+    let mut child = Command::new(me)
+        .arg(WORD)
+        .args(words)
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("another of this binary");
+    let mut said = String::new();
+    BufReader::new(child.stdout.take().expect("it was asked for")).read_line(&mut said).expect(WORKS);
+    (child, said)
+}
+
+pub(crate) fn run(words: &[String]) {
+    match words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["memory", store, dir, orders, waiters] => {
+            let number = |text: &str| text.parse().expect("we wrote it ourselves");
+            tell(&in_memory(*store == "embedded", Path::new(dir), number(orders), number(waiters)));
+        }
+        ["fill", dir, orders, at] => {
+            let number = |text: &str| text.parse().expect("we wrote it ourselves");
+            fill(Path::new(dir), number(orders), Timestamp::from_millis(number(at)));
+        }
+        other => unreachable!("nobody asks for {other:?}"),
+    }
+}
+
+fn tell(what: &Value) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{what}").and_then(|()| out.flush()).expect("the parent listens");
+}
+
+// ---- memory --------------------------------------------------------------------------------------------------
+
+/// What so many orders in flight, and so many who wait for one each, cost in a process of their own.
+pub(crate) struct Weight {
+    pub(crate) bytes_per_order: f64,
+    pub(crate) bytes_per_waiter: f64,
+}
+
+pub(crate) fn weigh(store: &str, dir: &Path, orders: u64, waiters: u64) -> Weight {
+    let dir = dir.to_str().expect("a path that is text");
+    let (mut child, said) = start(&["memory", store, dir, &orders.to_string(), &waiters.to_string()]);
+    child.wait().expect(WORKS);
+    let said: Value = serde_json::from_str(&said).expect("it tells what it weighs");
+    let each = |name: &str| said[name].as_f64().expect("it tells what it weighs");
+    Weight { bytes_per_order: each("order"), bytes_per_waiter: each("waiter") }
+}
+
+fn resident_bytes() -> u64 {
+    let status = read_to_string("/proc/self/status").expect("this is measured on Linux");
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("it is always there");
+    let kib: u64 = line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number");
+    kib * 1024
+}
+
+fn in_memory(is_embedded: bool, dir: &Path, orders: u64, waiters: u64) -> Value {
+    let runtime = scene::runtime();
+    let store: Arc<dyn Store> = if is_embedded {
+        Arc::new(EmbeddedStore::open(dir).expect(WORKS))
+    } else {
+        Arc::new(MemoryStore::default())
+    };
+    let engine = scene::engine(store, Manner::NeverEnding);
+    let place = |from: u64, to: u64| {
+        for first in (from..to).step_by(10_000) {
+            let drafts = (first..to.min(first + 10_000)).map(scene::draft);
+            let engine = Arc::clone(&engine);
+            crowded(&runtime, 1000, drafts, move |draft| accept(Arc::clone(&engine), draft));
+        }
+    };
+    // A few first, so that threads and connections are not shared out among the orders. SQLite's cache of pages, up to
+    // 32 MB, grows with them and is.
+    place(0, 1000);
+    let before = resident_bytes();
+    place(1000, 1000 + orders);
+    let after = resident_bytes();
+    let parameters = scene::in_flight(orders, scene::now()).terms.size() as u64;
+    for n in 0..waiters {
+        let engine = Arc::clone(&engine);
+        runtime.spawn(async move {
+            let placed = engine.place(KIND, scene::draft(1000 + n)).await.expect(WORKS);
+            engine.wait(&placed).await;
+        });
+    }
+    // Each gets its turn, and then waits.
+    runtime.block_on(async {
+        for _ in 0..waiters / 16 + 2 {
+            tokio::task::yield_now().await;
+        }
+    });
+    let waiting = resident_bytes();
+    let each = |from: u64, to: u64, count: u64| {
+        if count == 0 { 0.0 } else { fraction(to.saturating_sub(from), count) }
+    };
+    let order = each(before, after, orders) - fraction(parameters, 1);
+    json!({ "order": order, "waiter": each(after, waiting, waiters) })
+}
+
+// ---- filling and killing ---------------------------------------------------------------------------------------
+
+/// Fills a store in another process and kills that in the middle of its writing, so that the store is as a crash
+/// leaves it.
+pub(crate) fn fill_and_kill(dir: &Path, orders: u64, at: Timestamp) {
+    let dir = dir.to_str().expect("a path that is text");
+    let (mut child, said) = start(&["fill", dir, &orders.to_string(), &at.as_millis().to_string()]);
+    assert_eq!(said.trim(), "\"filled\"");
+    child.kill().expect("it does not end by itself");
+    child.wait().expect(WORKS);
+}
+
+fn fill(dir: &Path, orders: u64, at: Timestamp) {
+    let store = EmbeddedStore::open(dir).expect(WORKS);
+    scene::runtime().block_on(async {
+        scene::write(&store, (0..orders).map(|n| scene::at_rest(n, at))).await;
+        scene::write(&store, (orders..orders + IN_FLIGHT).map(|n| scene::in_flight(n, at))).await;
+        let more = (orders + IN_FLIGHT..).map(|n| {
+            if n == orders + IN_FLIGHT + 10_000 {
+                tell(&json!("filled"));
+            }
+            scene::at_rest(n, at)
+        });
+        // Goes on until it is killed.
+        scene::write(&store, more).await;
+    });
+}

@@ -1,0 +1,121 @@
+//! What things cost, as ratios measured in one run. `docs/benchmarks.md` says how to read them.
+
+mod accepts;
+mod answers;
+mod bare;
+mod child;
+mod memory;
+mod provider;
+mod rest;
+mod scene;
+mod stopwatch;
+mod table;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use table::Row;
+use tempfile::TempDir;
+
+const USAGE: &str =
+    "usage: cargo run --release -p quittance-bench -- [--quick] [--json] [--dir PATH] [SECTION ...]
+
+  --quick      fewer rounds, and 100,000 orders where it would be 1,000,000
+  --json       one array for programs, instead of a table for people
+  --dir PATH   where stores are made; a disk, or the fsyncs cost nothing (default: the temporary directory)
+
+sections, all of them if none is named:";
+
+/// One measured thing: its name, what it is, and how.
+struct Section {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Scale) -> Vec<Row>,
+}
+
+const SECTIONS: &[Section] = &[
+    Section { name: "answers", about: "joined and cached answers a second on one core", run: answers::run },
+    Section { name: "accepts", about: "durable accepts a second, against a bare log", run: accepts::run },
+    Section { name: "lives", about: "fsyncs over a whole life", run: accepts::lives },
+    Section { name: "memory", about: "memory of an order in flight", run: memory::run },
+    Section { name: "reopen", about: "time to open after kill -9", run: rest::reopen },
+    Section { name: "flat", about: "each cost with few and with many orders at rest", run: rest::flat },
+];
+
+/// How much of everything, and where.
+pub(crate) struct Scale {
+    is_quick: bool,
+    dir: PathBuf,
+    crashed: rest::Crashed,
+}
+
+impl Scale {
+    pub(crate) const fn of(&self, full: u64, quick: u64) -> u64 {
+        if self.is_quick { quick } else { full }
+    }
+
+    pub(crate) const fn is_quick(&self) -> bool {
+        self.is_quick
+    }
+
+    pub(crate) fn fresh_dir(&self) -> TempDir {
+        TempDir::with_prefix_in("quittance-bench-", &self.dir).expect("a directory that can be written")
+    }
+}
+
+/// Progress, for whoever waits. It is lost if nobody reads it.
+pub(crate) fn say(what: &str) {
+    _ = writeln!(std::io::stderr(), "bench: {what}");
+}
+
+struct Asked {
+    scale: Scale,
+    is_json: bool,
+    sections: Vec<&'static Section>,
+}
+
+fn parse(words: impl Iterator<Item = String>) -> Result<Asked, String> {
+    let mut asked = Asked {
+        scale: Scale { is_quick: false, dir: std::env::temp_dir(), crashed: rest::Crashed::default() },
+        is_json: false,
+        sections: Vec::new(),
+    };
+    let mut words = words;
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--quick" => asked.scale.is_quick = true,
+            "--json" => asked.is_json = true,
+            "--dir" => asked.scale.dir = words.next().ok_or("--dir wants a path")?.into(),
+            name => {
+                let section = SECTIONS.iter().find(|section| section.name == name);
+                asked.sections.push(section.ok_or_else(|| format!("there is no section `{name}`"))?);
+            }
+        }
+    }
+    if asked.sections.is_empty() {
+        asked.sections.extend(SECTIONS);
+    }
+    Ok(asked)
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let [child::WORD, ..] = words.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        child::run(&words[1..]);
+        return ExitCode::SUCCESS;
+    }
+    let Asked { scale, is_json, sections } = match parse(words.into_iter()) {
+        Ok(asked) => asked,
+        Err(why) => {
+            let known = SECTIONS.iter().map(|section| format!("\n  {:8} {}", section.name, section.about));
+            _ = writeln!(std::io::stderr(), "{why}\n\n{USAGE}{}", known.collect::<String>());
+            return ExitCode::from(2);
+        }
+    };
+    let rows: Vec<Row> = sections.iter().flat_map(|section| (section.run)(&scale)).collect();
+    let said = if is_json { table::json(&rows) } else { table::text(&rows) };
+    match std::io::stdout().lock().write_all(said.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,59 @@
+//! A provider that costs nothing, so that what is measured is ours.
+
+use async_trait::async_trait;
+use quittance_lifecycle::{Delivery, Goods, Money, PollOutcome, SubmitOutcome};
+use quittance_ports::{Callback, Provider, Saying, Submission};
+use std::time::Duration;
+
+/// A token of the usual size.
+const ANSWER_BYTES: usize = 500;
+
+pub(crate) fn delivery() -> Delivery {
+    Delivery { goods: Goods::text("t".repeat(ANSWER_BYTES)), solved_at: None, cost: Money(2990) }
+}
+
+/// What it does with a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Takes it, and never comes to an end.
+    NeverEnding,
+    /// Answers in the same breath.
+    AtOnce,
+    /// Takes it, and has the answer when it is asked.
+    WhenAsked,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Free(pub(crate) Manner);
+
+#[async_trait]
+impl Provider for Free {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        match self.0 {
+            Manner::AtOnce => SubmitOutcome::Answered(delivery()),
+            Manner::NeverEnding | Manner::WhenAsked => {
+                SubmitOutcome::Accepted { task: submission.key.short() }
+            }
+        }
+    }
+
+    async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        let outcome = || match self.0 {
+            Manner::NeverEnding => PollOutcome::Pending,
+            Manner::AtOnce | Manner::WhenAsked => PollOutcome::Answered(delivery()),
+        };
+        tasks.iter().map(|task| (task.clone(), outcome())).collect()
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        100
+    }
+
+    fn submit_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+        None
+    }
+}

@@ -1,0 +1,107 @@
+//! What everything is measured with: one usual order, the kind that it is of, and an engine on a store.
+
+use crate::provider::{Free, Manner, delivery};
+use futures_util::future::join_all;
+use quittance::SystemClock;
+use quittance_engine::{Engine, Settings, World};
+use quittance_lifecycle::{
+    Decision, Draft, Event, Gate, KeySettings, Kind, Order, Pace, Placement, Policy, SubmitOutcome, Terms,
+    Timestamp, place, transition,
+};
+use quittance_ports::{Clock, Commit, MemorySpill, Store, Version};
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+pub(crate) const KIND: &str = "recaptcha_v2";
+pub(crate) const WORKS: &str = "what is measured works";
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// The catalog's own, but for what would expire while it is measured, and with nobody to be waited for.
+pub(crate) fn kind(name: &str) -> Option<Kind> {
+    let pace = Pace { p50: Duration::ZERO, p95: Duration::ZERO, p99: Duration::ZERO };
+    quittance_catalog::kind(name).map(|kind| Kind { life: Some(DAY), pace, ..kind })
+}
+
+pub(crate) fn policy() -> Policy {
+    Policy { share_window: DAY, patience: DAY, ..Policy::DEFAULT }
+}
+
+/// The `n`th of many orders that differ.
+pub(crate) fn draft(n: u64) -> Draft {
+    Draft::new("team-a")
+        .with("googlekey", "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-")
+        .with("pageurl", format!("https://shop.example.com/account/login?visit={n}").as_str())
+}
+
+pub(crate) fn now() -> Timestamp {
+    SystemClock.now()
+}
+
+pub(crate) fn checked(n: u64, at: Timestamp) -> (quittance_lifecycle::Key, Arc<Terms>) {
+    let kind = kind(KIND).expect("the catalog has it");
+    let checked = draft(n).check(&kind, KeySettings::default(), &policy(), at, n.into());
+    let (key, terms) = checked.expect("the usual order is in order");
+    (key, Arc::new(terms))
+}
+
+/// The `n`th order as it stands when it was accepted.
+pub(crate) fn in_flight(n: u64, at: Timestamp) -> Arc<Order> {
+    let (key, terms) = checked(n, at);
+    match place(None, key, &terms, at, &policy()) {
+        Placement::Commit { advance, .. } => Arc::new(advance.next),
+        other => unreachable!("there is nothing to join: {other:?}"),
+    }
+}
+
+/// The `n`th order as it stands when it was solved.
+pub(crate) fn at_rest(n: u64, at: Timestamp) -> Arc<Order> {
+    let step = |order: &Order, event| match transition(order, event, at, &policy()) {
+        Decision::Advance(advance) => advance.next,
+        other => unreachable!("it goes forward: {other:?}"),
+    };
+    let submitting = step(&in_flight(n, at), Event::Woken { stamp: n, gate: Gate::Open });
+    let outcome = SubmitOutcome::Answered(delivery());
+    Arc::new(step(&submitting, Event::Submitted { attempt: 1, outcome }))
+}
+
+/// An engine whose worker nobody runs, unless somebody does.
+pub(crate) fn engine(store: Arc<dyn Store>, manner: Manner) -> Arc<Engine> {
+    let mut settings = Settings::new(1, kind);
+    settings.policy = policy();
+    settings.policy.first_poll = Duration::ZERO;
+    let world = World {
+        store,
+        provider: Arc::new(Free(manner)),
+        clock: Arc::new(SystemClock),
+        spill: Arc::new(MemorySpill::default()),
+    };
+    Arc::new(Engine::new(world, settings))
+}
+
+/// Writes orders as they are, as many at once as share a transaction.
+pub(crate) async fn write(store: &dyn Store, orders: impl Iterator<Item = Arc<Order>>) {
+    let mut orders = orders.peekable();
+    while orders.peek().is_some() {
+        let some: Vec<_> = orders.by_ref().take(2048).collect();
+        let tally = quittance_lifecycle::Tally::default();
+        let commits = some.iter().map(|order| store.commit(Version::ABSENT, order, &tally, order.placed));
+        for commit in join_all(commits).await {
+            assert!(matches!(commit.expect(WORKS), Commit::Done(_)), "nobody else writes here");
+        }
+    }
+}
+
+/// The result of a future that has nothing to wait for: the least that an executor can do.
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(done) => done,
+        Poll::Pending => unreachable!("what memory can answer is answered at once"),
+    }
+}
+
+/// One thread, so that what is measured is one core's.
+pub(crate) fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime")
+}

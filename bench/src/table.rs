@@ -1,0 +1,210 @@
+//! What is printed: every line is something measured, what it was measured against in the same run, and their ratio. An
+//! aim is always one of the ratio, so that a slow machine misses none by being slow.
+
+use serde_json::{Value, json};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    PerSecond,
+    Nanos,
+    Micros,
+    Seconds,
+    Bytes,
+    /// A plain number, such as fsyncs for each order.
+    Count,
+}
+
+impl Unit {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::PerSecond => "/s",
+            Self::Nanos => "ns",
+            Self::Micros => "us",
+            Self::Seconds => "s",
+            Self::Bytes => "B",
+            Self::Count => "",
+        }
+    }
+
+    fn write(self, amount: f64) -> String {
+        let unit = self.name();
+        match self {
+            Self::PerSecond | Self::Nanos | Self::Bytes => format!("{} {unit}", thousands(amount)),
+            Self::Micros => format!("{amount:.1} {unit}"),
+            Self::Seconds => format!("{amount:.2} {unit}"),
+            Self::Count => format!("{amount:.4}"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Aim {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Aim {
+    fn is_met(self, ratio: f64) -> bool {
+        match self {
+            Self::AtLeast(bound) => ratio >= bound,
+            Self::AtMost(bound) => ratio <= bound,
+        }
+    }
+
+    fn write(self) -> String {
+        match self {
+            Self::AtLeast(bound) => format!(">= {bound:.2}"),
+            Self::AtMost(bound) => format!("<= {bound:.2}"),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) section: &'static str,
+    pub(crate) what: String,
+    pub(crate) measured: f64,
+    pub(crate) unit: Unit,
+    /// What it is compared with, in the same unit.
+    pub(crate) against: Option<(f64, &'static str)>,
+    pub(crate) aim: Option<Aim>,
+}
+
+impl Row {
+    pub(crate) fn new(section: &'static str, what: impl Into<String>, measured: f64, unit: Unit) -> Self {
+        Self { section, what: what.into(), measured, unit, against: None, aim: None }
+    }
+
+    pub(crate) const fn against(mut self, amount: f64, what: &'static str) -> Self {
+        self.against = Some((amount, what));
+        self
+    }
+
+    pub(crate) const fn aim(mut self, aim: Aim) -> Self {
+        self.aim = Some(aim);
+        self
+    }
+
+    fn ratio(&self) -> Option<f64> {
+        self.against.map(|(against, _)| self.measured / against)
+    }
+
+    /// Nothing where nothing is aimed at.
+    fn verdict(&self) -> Option<&'static str> {
+        let is_met = self.aim?.is_met(self.ratio()?);
+        Some(if is_met { "PASS" } else { "miss" })
+    }
+
+    fn cells(&self) -> [String; 6] {
+        let against = |(amount, what)| format!("{} {what}", self.unit.write(amount));
+        [
+            self.what.clone(),
+            self.unit.write(self.measured),
+            self.against.map(against).unwrap_or_default(),
+            self.ratio().map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
+            self.aim.map(Aim::write).unwrap_or_default(),
+            self.verdict().unwrap_or_default().to_owned(),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "section": self.section,
+            "what": self.what,
+            "measured": self.measured,
+            "unit": self.unit.name(),
+            "against": self.against.map(|(amount, what)| json!({"amount": amount, "what": what})),
+            "ratio": self.ratio(),
+            "aim": self.aim.map(Aim::write),
+            "verdict": self.verdict(),
+        })
+    }
+}
+
+pub(crate) fn thousands(amount: f64) -> String {
+    let digits = format!("{amount:.0}");
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+const HEADINGS: [&str; 6] = ["what", "measured", "against", "ratio", "aim", ""];
+
+/// For people: one block for each section, the columns of all blocks in line.
+pub(crate) fn text(rows: &[Row]) -> String {
+    let cells: Vec<[String; 6]> = rows.iter().map(Row::cells).collect();
+    let widths: [usize; 6] = std::array::from_fn(|column| {
+        let widest = cells.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        widest.max(HEADINGS[column].len())
+    });
+    let line = |row: &[String; 6]| {
+        let [what, measured, against, ratio, aim, verdict] = row;
+        let [w0, w1, w2, w3, w4, _] = widths;
+        let line =
+            format!("  {what:w0$}  {measured:>w1$}  {against:>w2$}  {ratio:>w3$}  {aim:w4$}  {verdict}");
+        format!("{}\n", line.trim_end())
+    };
+    let mut said = line(&HEADINGS.map(str::to_owned));
+    let mut section = "";
+    for (row, cells) in rows.iter().zip(&cells) {
+        if row.section != section {
+            section = row.section;
+            said.push_str(&format!("\n{section}\n"));
+        }
+        said.push_str(&line(cells));
+    }
+    said
+}
+
+/// For programs: the same, as one array.
+pub(crate) fn json(rows: &[Row]) -> String {
+    let rows: Vec<Value> = rows.iter().map(Row::json).collect();
+    format!("{:#}\n", Value::Array(rows))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Row> {
+        vec![
+            Row::new("accepts", "64 callers", 31_000.4, Unit::PerSecond)
+                .against(62_000.0, "bare")
+                .aim(Aim::AtLeast(0.5)),
+            Row::new("reopen", "1,000,000 orders", 6.0, Unit::Seconds)
+                .against(5.0, "allowed")
+                .aim(Aim::AtMost(1.0)),
+            Row::new("reopen", "fsyncs", 0.25, Unit::Count),
+        ]
+    }
+
+    #[test]
+    fn a_table_shows_ratio_aim_and_verdict_in_columns() {
+        let said = text(&rows());
+        let expected = "  \
+  what               measured         against  ratio  aim
+
+accepts
+  64 callers        31,000 /s  62,000 /s bare   0.50  >= 0.50  PASS
+
+reopen
+  1,000,000 orders     6.00 s  5.00 s allowed   1.20  <= 1.00  miss
+  fsyncs               0.2500
+";
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn json_says_the_same() {
+        let said: Value = serde_json::from_str(&json(&rows())).unwrap();
+        assert_eq!(said[0]["verdict"], "PASS");
+        assert_eq!(said[1]["ratio"], 1.2);
+        assert_eq!(said[1]["against"]["what"], "allowed");
+        assert!(said[2]["verdict"].is_null() && said[2]["ratio"].is_null());
+    }
+}
