@@ -50,6 +50,20 @@ pub enum BadWish {
     NotBase64 { field: String },
 }
 
+/// Whether the answer is of no use without what a reply brings beside it: the browser that it was made with. Pingbacks
+/// have no place for that.
+#[must_use]
+pub fn has_companions(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> bool {
+    let says = |name: &str| params.get(name).is_some_and(|value| !matches!(value.as_bytes(), b"" | b"0"));
+    match profile {
+        Profile::CaptchaAi => {
+            matches!(kind, "cloudflare_challenge" | "captchafox")
+                || (matches!(kind, "recaptcha_v2" | "recaptcha_v3") && says("enterprise"))
+        }
+        Profile::TwoCaptcha => kind == "turnstile" && says("pagedata"),
+    }
+}
+
 /// The fields of `in.php` for an order: the method and all that it takes, but neither the key nor anything else about
 /// how to talk. Files that can only be uploaded are [`Part::File`]; all others are base64.
 #[must_use]

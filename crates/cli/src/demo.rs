@@ -9,6 +9,7 @@ mod report;
 mod storm;
 
 use crate::exit::{Exit, Trouble};
+use crate::interruption::Interruption;
 use crate::output;
 use clap::Args;
 use std::hash::{BuildHasher, RandomState};
@@ -74,7 +75,14 @@ impl Plan {
 
 pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Trouble> {
     let plan = Plan::of(&args);
-    let evidence = storm::run(plan).await?;
+    let interruption = Interruption::listen()
+        .map_err(|error| Trouble::new(Exit::Bad, format!("signals cannot be heard: {error}")))?
+        .came();
+    // Whoever interrupts it finds nothing left behind: what is dropped ends its process and removes its folder.
+    let evidence = tokio::select! {
+        evidence = storm::run(plan) => evidence?,
+        () = interruption => return Err(Trouble::new(Exit::Bad, "the demo was interrupted")),
+    };
     let report = judge::judge(plan, &evidence);
     let rendered = if args.json { report.json() } else { report.text() };
     output::print(&rendered)?;

@@ -8,6 +8,7 @@ mod demo;
 mod doctor;
 mod errors;
 mod exit;
+mod interruption;
 mod kinds;
 mod node;
 mod outcome;
@@ -20,6 +21,7 @@ use config::{Config, ConfigArgs, ConfigCommand, Environment};
 use exit::{Exit, Trouble};
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[derive(Parser, Debug)]
 #[command(
@@ -125,8 +127,9 @@ fn block_on(command: impl Future<Output = Result<Exit, Trouble>>) -> Result<Exit
         .build()
         .map_err(|error| Trouble::new(Exit::Bad, format!("the runtime could not be started: {error}")))?;
     let ended = runtime.block_on(command);
-    // A thread that still reads standard input must not keep the process.
-    runtime.shutdown_background();
+    // Whatever still runs is dropped, and takes its processes with it; a thread that still reads standard input must not
+    // keep ours.
+    runtime.shutdown_timeout(Duration::from_millis(100));
     ended
 }
 

@@ -2,7 +2,7 @@
 
 use crate::exit::Exit;
 use quittance::lifecycle::{FailCause, Refusal};
-use quittance::{NoAnswer, PlaceError, SolveError, Solved};
+use quittance::{NoAnswer, PlaceError, SolveError, Solved, StoreError};
 use serde_json::{Map, Value, json};
 
 /// The stable name of a reason, and what the shell is told.
@@ -15,6 +15,7 @@ pub(crate) const fn code(error: &SolveError) -> (&'static str, Exit) {
         SolveError::Place(PlaceError::Refused(Refusal::HeldBack { .. })) => ("held_back", Exit::Bad),
         SolveError::Place(PlaceError::Refused(Refusal::Expired)) => ("key_expired", Exit::Bad),
         SolveError::Place(PlaceError::Refused(Refusal::NeedsAPerson)) => ("needs_a_person", Exit::Bad),
+        SolveError::Place(PlaceError::Store(StoreError::Corrupt { .. })) => ("needs_a_person", Exit::Store),
         SolveError::Place(PlaceError::Store(_)) => ("store", Exit::Store),
         SolveError::NoAnswer(NoAnswer::Failed(FailCause::Refused(_))) => ("refused", Exit::Bad),
         SolveError::NoAnswer(NoAnswer::Failed(FailCause::Cancelled)) => ("cancelled", Exit::Bad),
@@ -42,7 +43,8 @@ pub(crate) fn solved_json(solved: &Solved) -> Map<String, Value> {
         fields.insert("extras".into(), json!(answer.goods.extras));
     }
     fields.insert("expires_ms".into(), json!(answer.expires.map(|at| at.as_millis())));
-    fields.insert("cost_micros".into(), json!(answer.cost.0));
+    // Zero means that the provider did not say: a pingback, for one, has no price.
+    fields.insert("cost_micros".into(), json!((answer.cost.0 > 0).then_some(answer.cost.0)));
     fields.insert("attempt".into(), json!(answer.attempt));
     fields
 }

@@ -2,6 +2,7 @@
 //! interrupted. All that it can do is set from here, or over HTTP while it runs.
 
 use crate::exit::{Exit, Trouble};
+use crate::interruption::Interruption;
 use crate::output;
 use clap::Args;
 use quittance_simulator::{
@@ -16,7 +17,7 @@ pub(crate) const AFTER_HELP: &str = "\
 Examples:
   quittance sim                                    a calm provider on 127.0.0.1:8790
   quittance sim --speed 20 --faults storm          fast, and everything goes wrong now and then
-  quittance sim --profile captchaai --threads 5    five threads, no prices
+  quittance sim --profile captchaai --threads 5    no more than five at once
   quittance sim --script trouble.json              faults when you say so
 
 A script is a list of rules; each says where, when and what:
@@ -97,6 +98,9 @@ pub(crate) async fn run(args: SimArgs) -> Result<Exit, Trouble> {
     let as_json = args.json;
     let settings = settings(&args)?;
     let simulator = Simulator::start(settings).await.map_err(|error| {
+        if error.kind() == std::io::ErrorKind::InvalidInput {
+            return Trouble::new(Exit::Usage, format!("the script or the account makes no sense: {error}"));
+        }
         let what = format!(
             "the simulator cannot listen on {}: {error}; choose another --listen address",
             args.listen
@@ -164,37 +168,4 @@ fn read<T: DeserializeOwned>(path: &Path, what: &str) -> Result<T, Trouble> {
     serde_json::from_str(&text).map_err(|error| {
         Trouble::new(Exit::Usage, format!("the {what} in {} makes no sense: {error}", path.display()))
     })
-}
-
-/// Whoever wants the process to end. Heard from the moment it is made, so it is made before anybody is told the address.
-#[cfg(unix)]
-struct Interruption(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
-
-#[cfg(unix)]
-impl Interruption {
-    fn listen() -> std::io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
-    }
-
-    async fn came(mut self) {
-        tokio::select! {
-            _ = self.0.recv() => {}
-            _ = self.1.recv() => {}
-        }
-    }
-}
-
-#[cfg(not(unix))]
-struct Interruption;
-
-#[cfg(not(unix))]
-impl Interruption {
-    fn listen() -> std::io::Result<Self> {
-        Ok(Self)
-    }
-
-    async fn came(self) {
-        _ = tokio::signal::ctrl_c().await;
-    }
 }

@@ -8,6 +8,9 @@ use std::time::Duration;
 
 /// How long an order waits before it looks again whether a person has mended the account.
 const PAUSED_LOOK: Duration = Duration::from_secs(10);
+/// How far apart submits are kept at first when the provider has no room, and at most.
+const SPACING_MIN: Duration = Duration::from_millis(50);
+const SPACING_MAX: Duration = Duration::from_secs(5);
 /// How many submits may stand in line for their turn: far more than a provider takes in the time of an order.
 const IN_LINE_MAX: u32 = 100_000;
 
@@ -19,6 +22,9 @@ pub(crate) struct ProviderGate {
     /// When the next submit may go out, and the turn that the last one in line was given.
     next_turn: Timestamp,
     last_in_line: Timestamp,
+    /// How far apart submits are kept while the provider is short of room: it grows with each refusal, and shrinks
+    /// with each that is taken, until it is no more than what is always kept.
+    spacing: Duration,
     shut_until: Timestamp,
     busy_in_a_row: u32,
     lost_in_a_row: u32,
@@ -36,6 +42,7 @@ impl ProviderGate {
             paused: None,
             next_turn: Timestamp::ZERO,
             last_in_line: Timestamp::ZERO,
+            spacing: sparing.submit_interval,
             shut_until: Timestamp::ZERO,
             busy_in_a_row: 0,
             lost_in_a_row: 0,
@@ -65,14 +72,14 @@ impl ProviderGate {
             self.retry_credit =
                 (self.retry_credit + u64::from(self.sparing.retry_share)).min(burst(self.sparing));
         }
-        self.next_turn = now + self.sparing.submit_interval;
+        self.next_turn = now + self.spacing;
         Gate::Open
     }
 
     /// The turn of a submit that comes too soon after the last one. Each gets a turn of its own: if all looked again
     /// at the same moment, all but one would have waited in vain.
     fn stand_in_line(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let interval = self.sparing.submit_interval;
+        let interval = self.spacing;
         // A clock that was set back must not stop the line until it has caught up.
         if now >= self.next_turn || self.next_turn > now + interval {
             return None;
@@ -99,6 +106,7 @@ impl ProviderGate {
         let class = match outcome {
             SubmitOutcome::Accepted { .. } | SubmitOutcome::Answered(_) => {
                 (self.busy_in_a_row, self.lost_in_a_row, self.shut_until) = (0, 0, Timestamp::ZERO);
+                self.quicken();
                 return;
             }
             SubmitOutcome::Refused(fault) => fault.class,
@@ -115,7 +123,12 @@ impl ProviderGate {
                 }
                 return;
             }
-            Reaction::Slow => &mut self.busy_in_a_row,
+            // The rest of a crowd that came too soon together says nothing new.
+            Reaction::Slow if self.busy_in_a_row > 0 && now < self.shut_until => return,
+            Reaction::Slow => {
+                self.slow_down();
+                &mut self.busy_in_a_row
+            }
             Reaction::Trip => &mut self.lost_in_a_row,
         };
         *in_a_row = in_a_row.saturating_add(1);
@@ -128,6 +141,20 @@ impl ProviderGate {
         self.shut_until = self.shut_until.max(now + self.backoff.pause(over, grain));
     }
 
+    fn slow_down(&mut self) {
+        self.spacing =
+            (self.spacing * 2).clamp(SPACING_MIN, self.backoff.cap.min(SPACING_MAX).max(SPACING_MIN));
+        self.spacing = self.spacing.max(self.sparing.submit_interval);
+    }
+
+    fn quicken(&mut self) {
+        self.spacing = self.spacing * 3 / 4;
+        if self.spacing < SPACING_MIN / 2 {
+            self.spacing = Duration::ZERO;
+        }
+        self.spacing = self.spacing.max(self.sparing.submit_interval);
+    }
+
     pub(crate) fn paused(&self) -> Option<Fault> {
         self.paused.clone()
     }
@@ -135,6 +162,7 @@ impl ProviderGate {
     /// A person has mended the account.
     pub(crate) fn release(&mut self) {
         self.paused = None;
+        self.spacing = self.sparing.submit_interval;
         (self.busy_in_a_row, self.lost_in_a_row, self.shut_until) = (0, 0, Timestamp::ZERO);
     }
 }
@@ -171,9 +199,11 @@ mod tests {
         gate.learn(&refused(FaultClass::Busy), at(0), 1);
         let Gate::ShutUntil(first) = gate.pass(at(0), false) else { panic!("open") };
         gate.learn(&refused(FaultClass::Busy), at(0), 1);
-        gate.learn(&refused(FaultClass::Busy), at(0), 1);
-        let Gate::ShutUntil(third) = gate.pass(at(0), false) else { panic!("open") };
-        assert!(third > first);
+        assert_eq!(gate.pass(at(0), false), Gate::ShutUntil(first), "the rest of a crowd says nothing new");
+        gate.learn(&refused(FaultClass::Busy), first, 1);
+        let Gate::ShutUntil(second) = gate.pass(first, false) else { panic!("open") };
+        assert!(second.since(first) > first.since(at(0)));
+        let third = second;
         assert_eq!(gate.pass(third, false), Gate::Open);
         gate.learn(&accepted(), third, 1);
         gate.learn(&refused(FaultClass::Busy), third, 1);
@@ -182,6 +212,21 @@ mod tests {
             Gate::ShutUntil(third + first.since(at(0))),
             "success starts anew"
         );
+    }
+
+    #[test]
+    fn a_crowd_that_was_refused_comes_back_one_by_one_and_faster_with_each_that_is_taken() {
+        let mut gate = gate();
+        gate.learn(&refused(FaultClass::Busy), at(0), 1);
+        let Gate::ShutUntil(then) = gate.pass(at(0), false) else { panic!("open") };
+        assert_eq!(gate.pass(then, false), Gate::Open);
+        assert_eq!(gate.pass(then, false), Gate::ShutUntil(then + SPACING_MIN), "the next in a moment");
+        assert_eq!(gate.pass(then, false), Gate::ShutUntil(then + SPACING_MIN * 2));
+        for _ in 0..10 {
+            gate.learn(&accepted(), then, 1);
+        }
+        let later = then + Duration::from_secs(1);
+        assert!((0..5).all(|_| gate.pass(later, false) == Gate::Open), "there is room again, for all");
     }
 
     #[test]

@@ -40,8 +40,17 @@ pub enum PlaceError {
     #[error("{}", refusal(.0))]
     Refused(Refusal),
     /// Nobody was told that the order exists; placing it again is safe.
-    #[error("the order could not be accepted: place it again")]
+    #[error("{}", not_accepted(.0))]
     Store(#[from] StoreError),
+}
+
+fn not_accepted(error: &StoreError) -> String {
+    match error {
+        StoreError::Unavailable { .. } => "the order could not be accepted: place it again".into(),
+        StoreError::Corrupt { .. } => {
+            "the record of this order cannot be read, and nobody knows whether it was paid for: a person must look".into()
+        }
+    }
 }
 
 fn refusal(refusal: &Refusal) -> String {

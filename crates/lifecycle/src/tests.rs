@@ -592,3 +592,20 @@ fn a_dead_letter_that_is_dropped_is_forgotten_in_time_and_nothing_else_can_be_dr
         Decision::Ignore(crate::WhyIgnored::WrongPhase)
     );
 }
+
+/// An order of ten seconds whose kind usually takes fifteen: its answer may be there all the same.
+#[test]
+fn a_task_is_asked_for_before_the_deadline_however_slow_its_kind_is() {
+    for callbacks in [false, true] {
+        let pace = Pace { p50: secs(200), p95: secs(400), p99: secs(600) };
+        let policy = Policy { pace, ..policy(callbacks, WithoutWord::Resubmit) };
+        let order = tell(&policy, &[(0, WAKE), (1, accepted(1))]);
+        let Phase::Solving { poll_at, .. } = order.phase else { panic!("{}", order.phase.name()) };
+        assert!(
+            poll_at + policy.poll_interval < order.deadline,
+            "there is time for an answer, and for one lost reply"
+        );
+    }
+    let hasty = Policy { patience: secs(8), ..policy(false, WithoutWord::Resubmit) };
+    assert_eq!(hasty.first_ask(Some(secs(8))), hasty.first_poll, "but never sooner than the provider allows");
+}

@@ -9,7 +9,7 @@ use crate::pool::{Pool, Reply};
 use crate::settings::{BadSettings, Base, Settings, check_key};
 use async_trait::async_trait;
 use quittance_classic::answer::{PollReply, SubmitReply, read_pingback, read_poll, read_submit};
-use quittance_classic::method::spell;
+use quittance_classic::method::{has_companions, spell};
 use quittance_classic::profile::{Facts, Profile, ZeroBalance};
 use quittance_classic::{FaultCodes, Form, Part};
 use quittance_lifecycle::{Delivery, Fault, FaultClass, PollOutcome, SubmitOutcome, Terms, Word};
@@ -111,7 +111,9 @@ impl ClassicProvider {
 
     fn order_form(&self, terms: &Terms, callback: Option<&str>) -> Form {
         let mut form = spell(self.profile, &terms.kind, &terms.params);
-        if let Some(callback) = callback {
+        // A pingback brings the answer alone, which is no use where it comes with something else.
+        if let Some(callback) = callback.filter(|_| !has_companions(self.profile, &terms.kind, &terms.params))
+        {
             form.0.insert("pingback".to_owned(), Part::Text(callback.to_owned()));
         }
         form

@@ -59,14 +59,19 @@ pub(crate) async fn run(plan: Plan) -> Result<Evidence, Trouble> {
     })?;
     let keeper = Keeper::start(&config, KEY)?;
     let (bids, received) = mpsc::channel(1024);
-    let keeping = tokio::spawn(keeper.keep(received));
+    // A set, so that it ends with whoever waits for it.
+    let mut keeping = tokio::task::JoinSet::new();
+    keeping.spawn(keeper.keep(received));
     let told = work(plan, &bids, &simulator).await;
     simulator.set_faults(Faults::default());
     _ = bids.send(Bid::Finish).await;
-    let finished = tokio::time::timeout(CALM_MAX, keeping).await;
+    let finished = tokio::time::timeout(CALM_MAX, keeping.join_next()).await;
     let Finished { done, kills } = match finished {
-        Ok(Ok(finished)) => finished?,
-        Ok(Err(error)) => return Err(Trouble::new(Exit::Bad, format!("the demo itself failed: {error}"))),
+        Ok(Some(Ok(finished))) => finished?,
+        Ok(None) => return Err(Trouble::new(Exit::Bad, "the engine was not kept")),
+        Ok(Some(Err(error))) => {
+            return Err(Trouble::new(Exit::Bad, format!("the demo itself failed: {error}")));
+        }
         Err(_) => return Err(Trouble::new(Exit::Bad, "the engine did not come to an end: orders hang")),
     };
     let ledger = simulator.ledger();

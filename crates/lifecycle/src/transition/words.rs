@@ -65,7 +65,10 @@ impl Step {
 
     pub(super) fn first_ask_at(&self, number: u32, policy: &Policy) -> Timestamp {
         let sent = self.next.attempt(number).map_or(self.now, |attempt| attempt.sent);
-        sent + policy.first_ask(self.next.terms.usable())
+        // Whoever asks after the deadline finds an answer that nobody waits for any more.
+        let patience = self.next.deadline.since(sent);
+        let usable = self.next.terms.usable().map_or(patience, |usable| usable.min(patience));
+        sent + policy.first_ask(Some(usable))
     }
 
     /// We know now that this attempt was taken: it counts as paid, once.
