@@ -45,7 +45,7 @@ pub(crate) struct SolveArgs {
     /// What sort of captcha it is: see `quittance kinds`
     #[arg(required_unless_present = "lines")]
     kind: Option<String>,
-    /// A parameter of the order, such as pageurl=https://example.com/
+    /// A parameter of the order, such as sitekey=0x4A
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = pair)]
     params: Vec<(String, String)>,
     /// A parameter that is a file, such as body=captcha.png
