@@ -98,7 +98,14 @@ impl Key {
 }
 
 fn hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    // Every record holds a handful of these, so they are written at once and not letter by letter.
+    let mut text = [0; 64];
+    for (at, byte) in bytes.iter().enumerate() {
+        text[2 * at] = DIGITS[usize::from(byte >> 4)];
+        text[2 * at + 1] = DIGITS[usize::from(byte & 15)];
+    }
+    f.write_str(core::str::from_utf8(&text[..2 * bytes.len()]).map_err(|_| fmt::Error)?)
 }
 
 impl fmt::Display for Key {

@@ -94,7 +94,7 @@ pub struct Terms {
     pub kind: String,
     pub params: BTreeMap<String, Value>,
     pub target: Target,
-    /// A digest of everything that was asked, to tell a repeat from a mix-up.
+    /// A digest of everything that was asked, to tell a repeat from a mix-up; of an order without a chosen key, the target.
     pub fingerprint: [u8; 32],
     /// Whether the caller chose the key.
     pub keyed: bool,
@@ -165,7 +165,11 @@ impl Draft {
             return Err(BadRequest::BadPatience { wanted: patience });
         }
         let target = Target(identity(&self.tenant, kind, &self.params, settings.proxy_counts));
-        let fingerprint = fingerprint(&self.tenant, kind, &self.params, settings.proxy_counts);
+        // Only an order whose key was chosen can be mistaken for another, and every join pays for the digest.
+        let fingerprint = match self.idempotency_key {
+            Some(_) => fingerprint(&self.tenant, kind, &self.params, settings.proxy_counts),
+            None => target.0,
+        };
         // Whoever can use an answer again does not need one of his own.
         let reuse = if kind.single_use { self.reuse } else { Reuse::Shared };
         let key = match (&self.idempotency_key, reuse) {
