@@ -16,6 +16,7 @@ mod tokens;
 use alloc::borrow::Cow;
 use alloc::string::String;
 use quittance_lifecycle::Kind;
+pub use row::CONTROL;
 use row::Row;
 
 fn rows() -> impl Iterator<Item = &'static Row> {

@@ -58,7 +58,7 @@ impl Row {
 
 /// What one client says to one provider about how to talk, and never about what is wanted. `method` is here
 /// because the kind already says it, and one kind may have several (a picture comes by `post` or by `base64`).
-const CONTROL: &[&str] = &[
+pub const CONTROL: &[&str] = &[
     "callbackUrl",
     "clientKey",
     "debug_dump",

@@ -11,21 +11,9 @@ use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use quittance_lifecycle::Value;
 use std::collections::BTreeMap;
-use table::{PLAIN, Spelling, TABLE};
+use table::{COMPANIONS, PLAIN, Spelling, TABLE};
 
-/// What a client says to one server about how to talk. It never goes on to another.
-pub const CONTROL: &[&str] = &[
-    "callbackUrl",
-    "clientKey",
-    "debug_dump",
-    "header_acao",
-    "json",
-    "key",
-    "method",
-    "pingback",
-    "softId",
-    "soft_id",
-];
+pub use quittance_catalog::CONTROL;
 
 /// As clients write it, and not only as it should be written.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -50,18 +38,11 @@ pub enum BadWish {
     NotBase64 { field: String },
 }
 
-/// Whether the answer is of no use without what a reply brings beside it: the browser that it was made with. Pingbacks
-/// have no place for that.
+/// Whether the answer is of no use without what a reply brings beside it. Pingbacks have no place for that.
 #[must_use]
 pub fn has_companions(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> bool {
     let says = |name: &str| params.get(name).is_some_and(|value| !matches!(value.as_bytes(), b"" | b"0"));
-    match profile {
-        Profile::CaptchaAi => {
-            matches!(kind, "cloudflare_challenge" | "captchafox")
-                || (matches!(kind, "recaptcha_v2" | "recaptcha_v3") && says("enterprise"))
-        }
-        Profile::TwoCaptcha => kind == "turnstile" && says("pagedata"),
-    }
+    COMPANIONS.iter().any(|(at, of, if_said)| (*at, *of) == (profile, kind) && if_said.is_none_or(says))
 }
 
 /// The fields of `in.php` for an order: the method and all that it takes, but neither the key nor anything else about

@@ -266,6 +266,6 @@ async fn reaches_us(listener: TcpListener, address: &str) -> Result<(), String> 
     tokio::select! {
         arrived = arrive => arrived,
         failed = async { match call.await { Err(why) => why, Ok(()) => { std::future::pending().await } } } => Err(failed),
-        () = tokio::time::sleep(REACH_WAIT) => Err("nothing arrived within 5 s".into()),
+        () = tokio::time::sleep(REACH_WAIT) => Err(format!("nothing arrived within {} s", REACH_WAIT.as_secs())),
     }
 }

@@ -166,7 +166,7 @@ pub(crate) async fn follow(node: &Quittance, ticket: &Ticket) -> Result<Result<S
                     progress.show(order.phase.name());
                 }
                 if let Some(fault) = node.paused()
-                    && read.is_some_and(|order| quittance::is_held(&order))
+                    && read.is_some_and(|order| order.phase.is_held())
                 {
                     let what = format!(
                         "the provider does not accept the account: {fault}; see `quittance errors {}`. The order is kept \

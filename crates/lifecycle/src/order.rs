@@ -190,6 +190,12 @@ impl Phase {
         }
     }
 
+    /// Whether only a person can end the wait.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        matches!(self, Self::Queued { held: true, .. })
+    }
+
     /// Whether the order still strives for an answer.
     #[must_use]
     pub const fn is_open(&self) -> bool {

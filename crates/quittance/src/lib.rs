@@ -51,7 +51,7 @@ pub use quittance_store_embedded::OpenError;
 
 use quittance_engine::{Applied, Engine, Outcome};
 use quittance_gateway::CallbackDoor;
-use quittance_lifecycle::{Answer, DeadCause, FailCause, Fault, Phase, Tally};
+use quittance_lifecycle::{Answer, DeadCause, FailCause, Fault, Tally};
 use quittance_ports::{Clock, Store};
 use std::fmt;
 use std::net::SocketAddr;
@@ -285,10 +285,4 @@ impl Ticket {
             Outcome::Forgotten => Err(NoAnswer::Forgotten),
         }
     }
-}
-
-/// Whether the phase of an order is one that only a person can end.
-#[must_use]
-pub const fn is_held(order: &lifecycle::Order) -> bool {
-    matches!(order.phase, Phase::Queued { held: true, .. })
 }

@@ -65,6 +65,7 @@ const ROOMS: &[Room] = &[
     room(
         "quittance-classic",
         Only(&[
+            "quittance-catalog",
             "quittance-lifecycle",
             "base64",
             "form_urlencoded",
@@ -73,7 +74,7 @@ const ROOMS: &[Room] = &[
             "serde_json",
             "thiserror",
         ]),
-        &["quittance-catalog"],
+        &[],
     ),
     room(
         "quittance-store-embedded",

@@ -9,6 +9,16 @@ type Tell = (&'static str, Option<&'static str>);
 /// Our name, and the name on the wire.
 type Names = &'static [(&'static str, &'static str)];
 
+/// Where an answer comes with the browser that it was made with, and is of no use without it: always, or if this
+/// parameter is given.
+pub(super) const COMPANIONS: &[(Profile, &str, Option<&str>)] = &[
+    (Profile::CaptchaAi, "cloudflare_challenge", None),
+    (Profile::CaptchaAi, "captchafox", None),
+    (Profile::CaptchaAi, "recaptcha_v2", Some("enterprise")),
+    (Profile::CaptchaAi, "recaptcha_v3", Some("enterprise")),
+    (Profile::TwoCaptcha, "turnstile", Some("pagedata")),
+];
+
 pub(super) struct Spelling {
     /// Empty for what is not in the table.
     pub(super) kind: &'static str,

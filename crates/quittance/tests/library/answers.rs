@@ -145,3 +145,17 @@ async fn a_permanent_error_is_told_with_its_code_and_not_tried_again() {
     assert_eq!(room.ledger().totals.requests["in.php"], 1);
     node.stop().await;
 }
+
+/// A pingback brings the token alone, and this one works in the browser that it was made with only.
+#[tokio::test]
+async fn an_answer_that_is_bound_to_a_browser_comes_with_it_although_there_is_a_callback_address() {
+    let room = Room::new(Profile::CaptchaAi).await;
+    let node = room.called_back().await;
+    let bound = RecaptchaV2::new(SITE_KEY, PAGE).enterprise("1");
+    let solved = node.solve(bound).await.unwrap();
+    assert!(solved.answer.goods.extras.contains_key("user_agent"), "{:?}", solved.answer.goods.extras.keys());
+    assert!(!room.ledger().tasks[0].pingback_wanted);
+    node.solve(RecaptchaV2::new(SITE_KEY, PAGE)).await.unwrap();
+    assert!(room.ledger().tasks[1].pingback_wanted, "an ordinary token is called back");
+    node.stop().await;
+}

@@ -56,7 +56,7 @@ async fn an_account_without_money_holds_orders_until_the_next_start_after_it_was
         }
     };
     assert_eq!(fault.code, "ERROR_ZERO_BALANCE");
-    while !quittance::is_held(&node.read(&ticket.order()).await.unwrap().unwrap()) {
+    while !node.read(&ticket.order()).await.unwrap().unwrap().phase.is_held() {
         tokio::task::yield_now().await;
     }
     assert_eq!(room.ledger().totals.requests["in.php"], 1, "nothing more is sent");

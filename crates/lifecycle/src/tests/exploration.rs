@@ -1,0 +1,270 @@
+//! Every phase meets every event, at every interesting moment, and the invariants hold each time. The orders are
+//! grown through the public doors only, breadth first from a placement, so that what is tested can happen.
+
+use super::{START, agreed, delivery, placed, policy, secs};
+use crate::{
+    Advance, Decision, Effect, Event, FailCause, Fault, FaultClass, Gate, Key, Order, Phase, Placement,
+    Policy, PollOutcome, Progress, Remedy, Reuse, SubmitOutcome, Terms, Timestamp, WithoutWord, Word, place,
+    spare_as_order, transition,
+};
+use alloc::collections::BTreeMap;
+use alloc::collections::BTreeSet;
+use alloc::format;
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+/// One of each event, for this order.
+fn events(order: &Order, now: Timestamp) -> Vec<Event> {
+    let mut events = vec![
+        Event::Woken { stamp: 1, gate: Gate::Open },
+        Event::Woken { stamp: 2, gate: Gate::ShutUntil(now + secs(9)) },
+        Event::Claimed { by: order.key, min_life: order.terms.min_life },
+        Event::Claimed { by: Key([9; 32]), min_life: order.terms.min_life },
+        Event::Cancelled,
+        Event::Replayed,
+        Event::Dropped,
+        Event::Released,
+    ];
+    for attempt in 0..=order.last_attempt + 1 {
+        events.push(Event::Stocked { attempt });
+        let faults = FaultClass::ALL.map(|class| Fault::new(class, "CODE"));
+        let mut outcomes = vec![
+            SubmitOutcome::Accepted { task: format!("task-{attempt}") },
+            SubmitOutcome::Answered(delivery("at once")),
+            SubmitOutcome::Unknown,
+        ];
+        outcomes.extend(faults.iter().cloned().map(SubmitOutcome::Refused));
+        events.extend(outcomes.into_iter().map(|outcome| Event::Submitted { attempt, outcome }));
+        let mut outcomes =
+            vec![PollOutcome::Pending, PollOutcome::NoWord, PollOutcome::Answered(delivery("polled"))];
+        outcomes.extend(faults.iter().cloned().map(PollOutcome::Faulted));
+        events.extend(outcomes.into_iter().map(|outcome| Event::Polled { attempt, asked: now, outcome }));
+        let mut words = vec![Word::Answered(delivery("called back"))];
+        words.extend(faults.iter().cloned().map(Word::Faulted));
+        for word in words {
+            events.push(Event::CalledBack { attempt, task: None, word: word.clone() });
+            events.push(Event::CalledBack { attempt, task: Some(format!("task-{attempt}")), word });
+        }
+    }
+    events
+}
+
+/// The moments at which something could change: each a little before, at, and after.
+fn moments(order: &Order, now: Timestamp) -> Vec<Timestamp> {
+    let mut edges = BTreeSet::from([now, order.deadline]);
+    edges.extend(order.due());
+    if let Phase::Solved { answer, at } | Phase::Taken { answer, at, .. } = &order.phase {
+        edges.extend(answer.expires);
+        edges.insert(*at + Policy::DEFAULT.share_window);
+        edges.extend(answer.expires.map(|e| Timestamp::from_millis(e.as_millis() - 40_000)));
+    }
+    edges.extend(order.attempts.iter().map(|attempt| attempt.sent + Policy::DEFAULT.task_life));
+    let around = |at: Timestamp| [at.as_millis() - 1, at.as_millis(), at.as_millis() + 1];
+    edges
+        .into_iter()
+        .flat_map(around)
+        .filter(|at| *at >= now.as_millis())
+        .map(Timestamp::from_millis)
+        .collect()
+}
+
+fn paid(order: &Order) -> usize {
+    order.attempts.iter().filter(|attempt| attempt.accepted).count()
+}
+
+/// What must hold of every order.
+fn check_order(order: &Order) {
+    let name = order.phase.name();
+    assert!(!order.phase.is_open() || order.due().is_some(), "{name} waits without an alarm");
+    assert!(order.attempts.len() <= crate::order::ATTEMPTS_KEPT_MAX);
+    assert!(order.story.entries.len() <= crate::story::STORY_ENTRIES_MAX);
+    assert!(order.attempts.windows(2).all(|pair| pair[0].number < pair[1].number), "attempts in order");
+    assert!(order.attempts.iter().all(|attempt| attempt.number <= order.last_attempt));
+    assert!(order.attempts.iter().all(|attempt| attempt.sent <= attempt.unsolved_at));
+    let solving =
+        order.attempts.iter().filter(|attempt| matches!(attempt.progress, Progress::Solving { .. }));
+    let is_solving = matches!(order.phase, Phase::Solving { .. });
+    assert_eq!(
+        solving.count(),
+        usize::from(is_solving),
+        "{name}: one attempt is waited for, exactly when solving"
+    );
+    if let Some(current) = order.current() {
+        let progress = &order.attempt(current).expect("the current attempt is on record").progress;
+        assert_eq!(matches!(progress, Progress::Solving { .. }), is_solving);
+        assert!(is_solving || *progress == Progress::Sent, "{name} is about an attempt without word");
+    }
+    assert!(order.shelf().is_none() || (!order.wanted && order.terms.single_use));
+    assert!(order.forget_at().is_none() || order.due().is_none(), "nothing is forgotten that is owed");
+    assert!(!matches!(order.phase, Phase::Dead { .. }) || order.forget_at().is_none(), "dead letters stay");
+}
+
+/// What must hold of every step.
+fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, advance: &Advance) {
+    let Advance { next, tally, effect } = advance;
+    let context = || format!("{} meets {event:?} and becomes {}", order.phase.name(), next.phase.name());
+    check_order(next);
+    assert_eq!((next.key, next.born), (order.key, order.born));
+    // Money is spent by the alarm only, through an open gate, with the intent in the record to be committed.
+    let spends = next.last_attempt != order.last_attempt;
+    assert_eq!(spends, matches!(effect, Some(Effect::Submit { .. })), "{}", context());
+    assert_eq!(u64::from(spends), tally.attempts);
+    if spends {
+        assert!(matches!(event, Event::Woken { gate: Gate::Open, .. }), "{}", context());
+        assert!(order.wanted && now < order.deadline, "{}", context());
+        assert!(
+            matches!(order.phase, Phase::Queued { held: false, .. } | Phase::Unsure { .. }),
+            "{}",
+            context()
+        );
+        assert!(matches!(next.phase, Phase::Submitting { stamp: 1, .. }), "{}", context());
+        assert_eq!(next.last_attempt, order.last_attempt + 1);
+        // Nothing that may be paid for is left behind uncounted.
+        let open = order.attempts.iter().filter(|attempt| attempt.is_open()).count();
+        assert!(tally.possible_doubles >= open as u64, "{}", context());
+    }
+    assert_eq!(u64::from(next.possible_doubles - order.possible_doubles), tally.possible_doubles);
+    assert_eq!(paid(next) - paid(order), usize::try_from(tally.paid).unwrap(), "{}", context());
+    // Retries only ever grow within a life, and each stays within its limit.
+    if next.life == order.life {
+        assert!(next.retries.iter().zip(order.retries).all(|(after, before)| *after >= before));
+    } else {
+        assert_eq!((next.life, event), (order.life + 1, &Event::Replayed));
+    }
+    for class in FaultClass::ALL {
+        assert!(next.retries[class as usize] <= policy.faults.rule(class).limit, "{}", context());
+    }
+    // What is not fit to be handed out never becomes the answer.
+    if let Phase::Solved { answer, .. } = &next.phase
+        && order.phase.is_open()
+    {
+        assert!(answer.is_good_for(next.terms.min_life, now), "{}", context());
+        assert!(answer.earliest <= now);
+    }
+    // A single-use answer that somebody has stays his.
+    if let Phase::Taken { by, .. } = &order.phase {
+        assert!(matches!(&next.phase, Phase::Taken { by: after, .. } if after == by), "{}", context());
+    }
+    // A permanent fault of the attempt that is waited for ends the life.
+    if let Event::Submitted { attempt, outcome: SubmitOutcome::Refused(fault) } = event
+        && order.current() == Some(*attempt)
+        && policy.faults.rule(fault.class).remedy == Remedy::Tell
+        && order.wanted
+        && !order.attempts.iter().any(|attempt| matches!(attempt.progress, Progress::Trailing { .. }))
+    {
+        assert_eq!(next.phase, Phase::Failed { cause: FailCause::Refused(fault.clone()), at: now });
+    }
+}
+
+/// An answer that comes in is never thrown away without being counted.
+fn check_answer(order: &Order, event: &Event, decision: &Decision) {
+    let attempt = match event {
+        Event::CalledBack { attempt, word: Word::Answered(_), .. }
+        | Event::Polled { attempt, outcome: PollOutcome::Answered(_), .. }
+        | Event::Submitted { attempt, outcome: SubmitOutcome::Answered(_) } => *attempt,
+        _ => return,
+    };
+    let known = order.attempt(attempt).map(|attempt| &attempt.progress);
+    match (known, decision) {
+        (None, Decision::Ignore(_)) => {}
+        (Some(Progress::Answered | Progress::Spare { .. }), Decision::Ignore(_)) => {}
+        (Some(_), Decision::Advance(advance)) => {
+            let became = &advance.next.attempt(attempt).expect("still on record").progress;
+            let is_solved =
+                matches!(&advance.next.phase, Phase::Solved { answer, .. } if answer.attempt == attempt);
+            let is_kept = matches!(became, Progress::Spare { .. });
+            assert!(is_solved || is_kept || advance.tally.wasted == 1, "{event:?} on {}", order.phase.name());
+            assert_eq!(advance.tally.cost_micros, 3);
+        }
+        (known, decision) => panic!("an answer to {known:?} led to {decision:?}"),
+    }
+}
+
+/// How much of an order matters for what can happen next: two with the same shape are explored once.
+fn shape(order: &Order) -> String {
+    let attempts: Vec<_> = order.attempts.iter().map(|a| core::mem::discriminant(&a.progress)).collect();
+    format!(
+        "{} {:?} {} {:?} {}",
+        order.phase.name(),
+        attempts,
+        order.wanted,
+        order.retries,
+        matches!(order.phase, Phase::Queued { held: true, .. })
+    )
+}
+
+/// Grows orders from a placement, breadth first, and checks every step on the way.
+fn explore(
+    terms: &(Key, Arc<Terms>),
+    policy: &Policy,
+    most: usize,
+) -> (BTreeMap<&'static str, usize>, usize) {
+    let first = placed(terms.0, &terms.1, policy);
+    let mut seen = BTreeSet::from([shape(&first)]);
+    let mut queue = alloc::collections::VecDeque::from([(first, START)]);
+    let (mut phases, mut steps) = (BTreeMap::new(), 0);
+    while let Some((order, then)) = queue.pop_front() {
+        check_order(&order);
+        *phases.entry(order.phase.name()).or_default() += 1;
+        for now in moments(&order, then) {
+            if let Placement::Commit { advance, .. } =
+                place(Some(&order), order.key, &order.terms, now, policy)
+            {
+                check_order(&advance.next);
+                assert_eq!(advance.effect, None, "placing pays for nothing by itself");
+                if seen.len() < most && seen.insert(shape(&advance.next)) {
+                    queue.push_back((advance.next, now));
+                }
+            }
+            for event in events(&order, now) {
+                steps += 1;
+                let decision = transition(&order, event.clone(), now, policy);
+                check_answer(&order, &event, &decision);
+                match decision {
+                    Decision::Advance(advance) => {
+                        check_step(&order, &event, now, policy, &advance);
+                        if seen.len() < most && seen.insert(shape(&advance.next)) {
+                            queue.push_back((advance.next, now));
+                        }
+                    }
+                    Decision::Act(effect) => {
+                        assert!(!matches!(effect, Effect::Submit { .. }), "money without a commit");
+                        if let Effect::Stock { attempt } = effect {
+                            check_order(
+                                &spare_as_order(&order, attempt, now).expect("there is a spare answer"),
+                            );
+                        }
+                    }
+                    Decision::Ignore(_) => {}
+                }
+            }
+        }
+    }
+    (phases, steps)
+}
+
+#[test]
+fn every_phase_meets_every_event_at_every_interesting_moment() {
+    let mut steps = 0;
+    let mut met = BTreeSet::new();
+    for (callbacks, without_word) in
+        [(true, WithoutWord::Resubmit), (false, WithoutWord::Resubmit), (false, WithoutWord::Bury)]
+    {
+        for (single_use, reuse, keyed) in [
+            (true, Reuse::Shared, false),
+            (true, Reuse::Shared, true),
+            (true, Reuse::Exclusive, false),
+            (true, Reuse::Exclusive, true),
+            (false, Reuse::Shared, false),
+        ] {
+            let terms = agreed(single_use, reuse, keyed);
+            let (phases, made) = explore(&terms, &policy(callbacks, without_word), 40);
+            steps += made;
+            met.extend(phases.into_keys());
+        }
+    }
+    let all = ["dead", "failed", "queued", "solved", "solving", "spoiled", "submitting", "taken", "unsure"];
+    assert_eq!(met.into_iter().collect::<Vec<_>>(), all);
+    assert!(steps > 100_000, "only {steps} steps");
+}

@@ -1,0 +1,301 @@
+//! Single lives, told step by step: the traps that others fell into, and what a decision must do about them.
+
+use super::{START, agreed, delivery, placed, policy, secs};
+use crate::{
+    Answer, DeadCause, Decision, Effect, Event, Fault, FaultClass, Gate, Key, Order, Pace, Phase, Placement,
+    Policy, PollOutcome, Refusal, Remedy, Reuse, SubmitOutcome, Terms, WithoutWord, Word, place,
+    spare_as_order, transition,
+};
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec;
+/// A life told in one line: each step is an event and the seconds since the placement.
+fn tell(policy: &Policy, steps: &[(u64, Event)]) -> Order {
+    let (key, terms) = agreed(true, Reuse::Shared, false);
+    steps.iter().fold(placed(key, &terms, policy), |order, (at, event)| {
+        match transition(&order, event.clone(), START + secs(*at), policy) {
+            Decision::Advance(advance) => advance.next,
+            Decision::Act(_) => order,
+            Decision::Ignore(why) => panic!("{event:?} at {at} s on {}: {why:?}", order.phase.name()),
+        }
+    })
+}
+
+const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Open };
+
+fn refused(attempt: u32, class: FaultClass) -> Event {
+    Event::Submitted { attempt, outcome: SubmitOutcome::Refused(Fault::new(class, "CODE")) }
+}
+
+fn accepted(attempt: u32) -> Event {
+    Event::Submitted { attempt, outcome: SubmitOutcome::Accepted { task: format!("task-{attempt}") } }
+}
+
+fn called_back(attempt: u32) -> Event {
+    Event::CalledBack { attempt, task: None, word: Word::Answered(delivery("token")) }
+}
+
+/// Whoever goes through the submit again does not start counting at zero.
+#[test]
+fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    for class in FaultClass::ALL {
+        let rule = policy.faults.rule(class);
+        if matches!(rule.remedy, Remedy::Tell | Remedy::Hold) || class == FaultClass::Unknown {
+            continue;
+        }
+        let (key, terms) = agreed(true, Reuse::Shared, false);
+        let mut order = placed(key, &terms, &policy);
+        let mut now = START;
+        while order.phase.is_open() {
+            now = now.max(order.due().expect("an open order has an alarm"));
+            for event in [WAKE, refused(order.last_attempt + 1, class)] {
+                if let Decision::Advance(advance) = transition(&order, event, now, &policy) {
+                    order = advance.next;
+                }
+            }
+        }
+        assert_eq!(order.last_attempt, u32::from(rule.limit) + 1, "{class:?}");
+        assert!(
+            matches!(&order.phase, Phase::Dead { cause: DeadCause::Spent(fault), .. } if fault.class == class)
+        );
+    }
+}
+
+#[test]
+fn a_closed_account_holds_the_order_until_a_person_mends_it_and_a_later_deadline_changes_nothing() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    for class in [FaultClass::Broke, FaultClass::Account] {
+        let held = tell(&policy, &[(0, WAKE), (1, refused(1, class))]);
+        assert_eq!(held.due(), Some(held.deadline));
+        let Placement::Commit { advance, .. } =
+            place(Some(&held), held.key, &held.terms, START + secs(200), &policy)
+        else {
+            panic!("a late joiner moves the deadline");
+        };
+        let Decision::Advance(still) = transition(&advance.next, WAKE, held.deadline, &policy) else {
+            panic!()
+        };
+        assert!(matches!(still.next.phase, Phase::Queued { held: true, .. }), "{:?}", still.next.phase);
+        let Decision::Advance(go) = transition(&still.next, Event::Released, START + secs(301), &policy)
+        else {
+            panic!()
+        };
+        assert_eq!(go.next.due(), Some(START + secs(301)));
+    }
+}
+
+#[test]
+fn a_dead_letter_goes_on_with_the_task_that_it_has_paid_for() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let dead = tell(&policy, &[(0, WAKE), (1, accepted(1)), (300, WAKE)]);
+    assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Deadline, .. }));
+    let Decision::Advance(again) = transition(&dead, Event::Replayed, START + secs(310), &policy) else {
+        panic!()
+    };
+    assert!(matches!(again.next.phase, Phase::Solving { attempt: 1, .. }), "resumed, not paid for again");
+    let at = START + policy.task_life + secs(1);
+    let Decision::Advance(later) = transition(&dead, Event::Replayed, at, &policy) else { panic!() };
+    assert!(matches!(later.next.phase, Phase::Queued { .. }), "a task that old is not worth asking for");
+    let Decision::Advance(paid) = transition(&later.next, WAKE, at, &policy) else { panic!() };
+    assert_eq!(paid.tally.possible_doubles, 1, "and paying again is counted");
+}
+
+#[test]
+fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_the_stock() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let solved =
+        tell(&policy, &[(0, WAKE), (2, unknown), (67, WAKE), (68, accepted(2)), (70, called_back(1))]);
+    assert!(matches!(&solved.phase, Phase::Solved { answer: Answer { attempt: 1, .. }, .. }));
+    assert_eq!(solved.possible_doubles, 1);
+    let now = START + secs(75);
+    let Decision::Advance(late) = transition(&solved, called_back(2), now, &policy) else { panic!() };
+    assert_eq!(late.effect, Some(Effect::Stock { attempt: 2 }));
+    let spare = spare_as_order(&late.next, 2, now).expect("there is a spare answer");
+    assert_eq!(spare.shelf().map(|(target, _)| target), Some(solved.terms.target));
+    assert_eq!(
+        spare_as_order(&late.next, 2, now + secs(5)).map(|s| s.key),
+        Some(spare.key),
+        "the same each time"
+    );
+    let Decision::Advance(done) = transition(&late.next, Event::Stocked { attempt: 2 }, now, &policy) else {
+        panic!()
+    };
+    assert_eq!(done.next.due(), None);
+}
+
+/// Waiting a flat 120 s would find it dead on arrival; and 5 s of polling must not make it look younger than it is.
+#[test]
+fn an_answer_lives_from_the_earliest_moment_at_which_it_can_have_been_solved() {
+    let policy = policy(false, WithoutWord::Resubmit);
+    let polled = |asked: u64, outcome| Event::Polled { attempt: 1, asked: START + secs(asked), outcome };
+    let steps = [
+        (0, WAKE),
+        (1, accepted(1)),
+        (12, polled(10, PollOutcome::Pending)),
+        (20, polled(17, PollOutcome::Answered(delivery("token")))),
+    ];
+    let solved = tell(&policy, &steps);
+    let Phase::Solved { answer, .. } = &solved.phase else { panic!("{:?}", solved.phase) };
+    assert_eq!(answer.expires, Some(START + secs(10 + 120)), "not ready when asked at 10 s");
+    let at_once = tell(&policy, &[(5, WAKE), (9, accepted(1)), (30, called_back(1))]);
+    let Phase::Solved { answer, .. } = &at_once.phase else { panic!("{:?}", at_once.phase) };
+    assert_eq!(
+        answer.expires,
+        Some(START + secs(5 + 120)),
+        "never asked: it may have been there from the start"
+    );
+}
+
+#[test]
+fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed_until_it_expires() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let (key, terms) = agreed(true, Reuse::Shared, true);
+    let mut order = placed(key, &terms, &policy);
+    let other = Arc::new(Terms { fingerprint: [1; 32], ..(*terms).clone() });
+    assert_eq!(
+        place(Some(&order), key, &other, START, &policy),
+        Placement::Refused(Refusal::OtherParameters)
+    );
+    for (at, event) in [(0, WAKE), (1, accepted(1)), (20, called_back(1))] {
+        let Decision::Advance(advance) = transition(&order, event, START + secs(at), &policy) else {
+            panic!()
+        };
+        order = advance.next;
+    }
+    let again = |at: u64| place(Some(&order), key, &terms, START + secs(at), &policy);
+    assert!(matches!(again(80), Placement::Stands { origin: crate::Origin::Replayed, .. }));
+    assert_eq!(again(81), Placement::Refused(Refusal::Expired), "never a second payment in silence");
+    assert_eq!(again(100_000), Placement::Refused(Refusal::Expired));
+}
+
+/// The word that settles a doubt may stand where it was kept while we could not write: with another node of ours.
+#[test]
+fn a_doubt_waits_for_word_that_is_here_already_and_not_for_ever() {
+    let pace = Pace { p50: secs(1), p95: secs(1), p99: secs(1) };
+    let policy = Policy { pace, ..policy(true, WithoutWord::Resubmit) };
+    let unknown = || Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let until = |order: &Order| match order.phase {
+        Phase::Unsure { until, .. } => until,
+        ref phase => panic!("{}", phase.name()),
+    };
+    let reported = tell(&policy, &[(0, WAKE), (20, unknown())]);
+    assert_eq!(until(&reported), START + secs(30), "time for others to write");
+    let silent = tell(&policy, &[(0, WAKE), (30, WAKE)]);
+    assert_eq!(until(&silent), START + secs(60), "more of it when nobody has reported");
+    let late = tell(&policy, &[(0, WAKE), (20, unknown()), (35, WAKE)]);
+    assert_eq!(until(&late), START + secs(65), "an alarm that rings late says that we were away");
+    let again = tell(&policy, &[(0, WAKE), (20, unknown()), (35, WAKE), (65, WAKE)]);
+    assert_eq!(again.last_attempt, 2);
+    let mut always_late = reported;
+    let mut now = START + secs(20);
+    while matches!(always_late.phase, Phase::Unsure { .. }) {
+        now = until(&always_late) + secs(10);
+        let Decision::Advance(advance) = transition(&always_late, WAKE, now, &policy) else { panic!() };
+        always_late = advance.next;
+    }
+    assert!(
+        now < START + secs(200) && always_late.last_attempt == 2,
+        "a machine that is always late comes to an end"
+    );
+}
+
+#[test]
+fn a_task_that_was_given_up_counts_as_a_possible_double_payment_when_another_is_bought() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let life = [(0, WAKE), (1, accepted(1)), (300, WAKE), (601, WAKE), (700, Event::Replayed), (700, WAKE)];
+    let again = tell(&policy, &life);
+    assert_eq!((again.last_attempt, again.possible_doubles), (2, 1));
+}
+
+#[test]
+fn an_exclusive_answer_that_somebody_waits_for_is_claimed_by_nobody_else() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let (key, terms) = agreed(true, Reuse::Exclusive, false);
+    let mut order = placed(key, &terms, &policy);
+    for (at, event) in [(0, WAKE), (1, accepted(1)), (20, called_back(1))] {
+        let Decision::Advance(advance) = transition(&order, event, START + secs(at), &policy) else {
+            panic!()
+        };
+        order = advance.next;
+    }
+    let claim = |by| transition(&order, Event::Claimed { by, min_life: secs(40) }, START + secs(21), &policy);
+    assert_eq!(claim(Key([9; 32])), Decision::Ignore(crate::WhyIgnored::TakenByAnother));
+    assert!(matches!(claim(key), Decision::Advance(_)));
+}
+
+/// Whether it was paid for is a question for a person, also when nobody wants it any more.
+#[test]
+fn where_a_person_decides_about_doubts_a_cancel_does_not_pay_again() {
+    let policy = policy(false, WithoutWord::Bury);
+    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let dead = tell(&policy, &[(0, WAKE), (1, Event::Cancelled), (20, unknown)]);
+    assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Doubt, .. }));
+    let again = |order: &Order| place(Some(order), order.key, &order.terms, START + secs(100), &policy);
+    assert_eq!(again(&dead), Placement::Refused(Refusal::NeedsAPerson));
+    let Decision::Advance(settled) = transition(&dead, accepted(1), START + secs(90), &policy) else {
+        panic!()
+    };
+    assert!(matches!(again(&settled.next), Placement::Commit { .. }), "no longer in doubt: it goes on");
+}
+
+#[test]
+fn a_task_with_a_name_that_nobody_could_ask_for_is_a_doubt_and_does_not_fill_the_record() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let endless = SubmitOutcome::Accepted { task: "9".repeat(100_000) };
+    let order = tell(&policy, &[(0, WAKE), (1, Event::Submitted { attempt: 1, outcome: endless })]);
+    assert!(matches!(order.phase, Phase::Unsure { .. }));
+}
+
+#[test]
+fn a_doubt_remembers_what_was_seen_when_the_attempt_fell_silent() {
+    let policy = policy(false, WithoutWord::Resubmit);
+    let silence = |attempt| {
+        let fault = Fault::new(FaultClass::Unknown, format!("HTTP 50{attempt}"));
+        Event::Submitted { attempt, outcome: SubmitOutcome::Refused(fault) }
+    };
+    let mut life = vec![(0, WAKE), (1, silence(1))];
+    for attempt in 2..=4 {
+        let due = tell(&policy, &life).due().unwrap().since(START).as_secs() + 1;
+        life.extend([(due, WAKE), (due + 1, silence(attempt))]);
+    }
+    life.push((tell(&policy, &life).due().unwrap().since(START).as_secs() + 1, WAKE));
+    let order = tell(&policy, &life);
+    let Phase::Dead { cause: DeadCause::Spent(fault), .. } = &order.phase else {
+        panic!("{:?}", order.phase)
+    };
+    assert_eq!((fault.class, fault.code.as_str()), (FaultClass::Unknown, "HTTP 504"));
+    assert_eq!(order.possible_doubles, 3);
+}
+
+#[test]
+fn a_dead_letter_that_is_dropped_is_forgotten_in_time_and_nothing_else_can_be_dropped() {
+    let policy = policy(false, WithoutWord::Bury);
+    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let dropped = tell(&policy, &[(0, WAKE), (1, unknown), (2, Event::Dropped)]);
+    assert!(matches!(dropped.phase, Phase::Failed { cause: crate::FailCause::Cancelled, .. }));
+    assert_eq!(dropped.forget_at(), Some(START + secs(2) + policy.keep));
+    let open = tell(&policy, &[(0, WAKE)]);
+    assert_eq!(
+        transition(&open, Event::Dropped, START + secs(1), &policy),
+        Decision::Ignore(crate::WhyIgnored::WrongPhase)
+    );
+}
+
+/// An order of ten seconds whose kind usually takes fifteen: its answer may be there all the same.
+#[test]
+fn a_task_is_asked_for_before_the_deadline_however_slow_its_kind_is() {
+    for callbacks in [false, true] {
+        let pace = Pace { p50: secs(200), p95: secs(400), p99: secs(600) };
+        let policy = Policy { pace, ..policy(callbacks, WithoutWord::Resubmit) };
+        let order = tell(&policy, &[(0, WAKE), (1, accepted(1))]);
+        let Phase::Solving { poll_at, .. } = order.phase else { panic!("{}", order.phase.name()) };
+        assert!(
+            poll_at + policy.poll_interval < order.deadline,
+            "there is time for an answer, and for one lost reply"
+        );
+    }
+    let hasty = Policy { patience: secs(8), ..policy(false, WithoutWord::Resubmit) };
+    assert_eq!(hasty.first_ask(Some(secs(8))), hasty.first_poll, "but never sooner than the provider allows");
+}
