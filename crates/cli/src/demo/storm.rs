@@ -139,6 +139,10 @@ retry_share = 1.0
 retry_burst = 10000
 retry_trickle = "10ms"
 
+# The storm makes this code up; a person who watches a demo need not be told of it.
+[provider.faults]
+ERROR_BLUE_MOON = "busy"
+
 [timing]
 submit_wait = "2s"
 callback_wait = "1500ms"
