@@ -169,8 +169,10 @@ impl Report {
         page.text.push('\n');
         if self.breaches.is_empty() {
             page.styled("Every promise held, and the payments in the books equal the ledger.", GOOD);
-            page.line("Next: `quittance sim` is a provider to play with, `quittance config show` a file");
-            page.line("to begin with, and `quittance doctor` tells what is missing. README.md has more.");
+            page.paragraph(
+                "Next: `quittance sim` is a provider to play with, `quittance config show` a file to begin with, and \
+                 `quittance doctor` tells what is missing. README.md has more.",
+            );
         } else {
             page.styled(&format!("{} promises were broken:", self.breaches.len()), BAD);
             for breach in self.breaches.iter().take(BREACHES_SHOWN_MAX) {
