@@ -93,6 +93,7 @@ impl Engine {
     }
 
     fn advanced(&self, now: Versioned, effect: Option<Effect>) -> Applied {
+        self.note_commit(&now.order);
         if let Some(due) = now.order.due() {
             self.expect_alarm(due);
         }

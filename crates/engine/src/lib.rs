@@ -9,6 +9,7 @@ mod apply;
 mod bell;
 pub mod callback;
 mod chores;
+mod errands;
 mod gate;
 mod pace;
 mod place;
@@ -20,15 +21,15 @@ mod work;
 pub use apply::Applied;
 pub use callback::{CallbackAddress, Heard, NotSafe};
 pub use place::{PlaceError, Placed};
-pub use settings::{Kinds, Rules, Settings, Sparing};
+pub use settings::{Kinds, OnCommit, Rules, Settings, Sparing};
 pub use targets::Targets;
 pub use wait::Outcome;
 
 use bell::Bell;
 use gate::ProviderGate;
 use pace::Paces;
-use quittance_lifecycle::{Fault, Order, Policy, Tally, Timestamp, WhyIgnored};
-use quittance_ports::{Clock, Line, Provider, Spill, Store, StoreError};
+use quittance_lifecycle::{Fault, Kind, Order, Policy, Tally, Timestamp, WhyIgnored};
+use quittance_ports::{Clock, Courier, Line, Provider, Spill, Store, StoreError};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -43,6 +44,7 @@ pub struct World {
     pub provider: Arc<dyn Provider>,
     pub clock: Arc<dyn Clock>,
     pub spill: Arc<dyn Spill>,
+    pub courier: Arc<dyn Courier>,
 }
 
 /// One node. Callers use [`place`](Self::place) and [`wait`](Self::wait) from anywhere; somebody must run
@@ -100,6 +102,12 @@ impl Engine {
         }
     }
 
+    /// What is known about a kind of this name.
+    #[must_use]
+    pub fn kind(&self, name: &str) -> Option<Kind> {
+        (self.settings.kinds)(name)
+    }
+
     /// Asks [`work`](Self::work) to take nothing new and to return when what it does is done.
     pub fn stop(&self) {
         self.stopping.store(true, Ordering::Relaxed);
@@ -134,6 +142,13 @@ impl Engine {
     #[must_use]
     pub fn paused(&self) -> Option<Fault> {
         lock(&self.gate).paused()
+    }
+
+    /// Somebody else may want to know what this node has just written.
+    fn note_commit(&self, order: &Arc<Order>) {
+        if let Some(on_commit) = &self.settings.on_commit {
+            on_commit(order);
+        }
     }
 
     fn now(&self) -> Timestamp {

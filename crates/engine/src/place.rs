@@ -4,10 +4,10 @@ use crate::apply::is_ours;
 use crate::targets::NotAllowed;
 use crate::{Applied, Engine, lock};
 use quittance_lifecycle::{
-    BadRequest, Draft, Event, Key, Order, Origin, Placement, Refusal, Reuse, Tally, Terms, Timestamp,
-    WhyIgnored,
+    BadRequest, Draft, Event, Key, KeyHead, Order, Origin, Placement, Refusal, Reuse, Tally, Terms,
+    Timestamp, WhyIgnored,
 };
-use quittance_ports::{Commit, Line, StoreError, Version, Versioned, Which};
+use quittance_ports::{Commit, Line, StoreError, Unreadable, Version, Versioned, Which};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use std::time::Duration;
 const SHELF_TRIES: usize = 8;
 /// How many orders are read at once when all open ones are visited.
 const PAGE: usize = 256;
+/// How many orders with the same short key are looked at.
+const ALIKE_MAX: usize = 8;
 
 /// A caller's claim on an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,6 +116,7 @@ impl Engine {
                     let next = Arc::new(advance.next);
                     match self.world.store.commit(expected, &next, &advance.tally, at).await {
                         Ok(Commit::Done(version)) => {
+                            self.note_commit(&next);
                             self.attend_soon(Versioned { version, order: next });
                             return Ok(placed(origin));
                         }
@@ -122,6 +125,7 @@ impl Engine {
                             found =
                                 self.look_again_until(&key, now + self.settings.place_wait, error).await?;
                             if let Some(found) = found.take_if(|found| is_ours(found, expected, &next)) {
+                                self.note_commit(&next);
                                 self.attend_soon(found);
                                 return Ok(placed(origin));
                             }
@@ -199,6 +203,27 @@ impl Engine {
 
     pub async fn read(&self, key: &Key) -> Result<Option<Arc<Order>>, StoreError> {
         Ok(self.world.store.load(key).await?.map(|found| found.order))
+    }
+
+    /// Orders whose key begins with these bits: one, unless two are named alike.
+    pub async fn find(&self, head: KeyHead) -> Result<Vec<Arc<Order>>, StoreError> {
+        let found = self.world.store.list(Which::All, head.before().as_ref(), ALIKE_MAX).await?;
+        Ok(found
+            .into_iter()
+            .flatten()
+            .map(|found| found.order)
+            .filter(|order| order.key.head() == head)
+            .collect())
+    }
+
+    /// Orders in the order of their keys, from the first one after `after`; what cannot be read says so.
+    pub async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
+        self.world.store.list(which, after, limit).await
     }
 
     /// Nobody wants the order any more. What may be paid for goes on, for the stock.

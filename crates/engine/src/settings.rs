@@ -24,6 +24,9 @@ impl Rules {
 /// The kinds that are known, by name.
 pub type Kinds = Arc<dyn Fn(&str) -> Option<Kind> + Send + Sync>;
 
+/// Told of every order that this node has written, at once: it must neither wait nor fail.
+pub type OnCommit = Arc<dyn Fn(&Arc<Order>) + Send + Sync>;
+
 /// How the provider is spared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sparing {
@@ -64,12 +67,15 @@ pub struct Settings {
     /// Where providers can call us, if they can.
     pub callback: Option<CallbackAddress>,
     pub rules: Rules,
+    pub on_commit: Option<OnCommit>,
     /// How many submits may be under way at once.
     pub submits_max: usize,
     /// How many batches of polls may be under way at once.
     pub polls_max: usize,
     /// How many other steps may be under way at once.
     pub steps_max: usize,
+    /// How many callers and reports may be under way at once.
+    pub errands_max: usize,
     /// How many orders may wait in memory for one of the above; the rest wait in the store.
     pub backlog_max: usize,
     /// How many due orders are taken from the store at once.
@@ -101,9 +107,11 @@ impl Settings {
             sparing: Sparing::DEFAULT,
             callback: None,
             rules: Rules::REAL,
+            on_commit: None,
             submits_max: 256,
             polls_max: 64,
             steps_max: 256,
+            errands_max: 64,
             backlog_max: 1024,
             claim_max: 256,
             claim_span: Duration::from_secs(9),

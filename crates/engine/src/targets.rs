@@ -76,7 +76,7 @@ pub enum NotAllowed {
 
 impl Targets {
     /// Whether an order may be placed. What is not an address at all is left for the check of the parameters.
-    pub(crate) fn check(&self, kind: &Kind, draft: &Draft) -> Result<(), NotAllowed> {
+    pub fn check(&self, kind: &Kind, draft: &Draft) -> Result<(), NotAllowed> {
         let mut pages = kind.fields.iter().filter(|field| field.shape == Shape::PageAddress).peekable();
         if pages.peek().is_none() {
             return if self.images {

@@ -39,6 +39,14 @@ impl Engine {
         }
     }
 
+    /// What the order has for this caller now, without waiting; nothing yet, if it has nothing to tell.
+    pub async fn peek(&self, placed: &Placed) -> Result<Option<Outcome>, StoreError> {
+        match self.world.store.load(&placed.key).await? {
+            Some(found) => self.look(placed, found).await,
+            None => Ok(Some(Outcome::Forgotten)),
+        }
+    }
+
     async fn until_told(&self, placed: &Placed) -> Outcome {
         loop {
             match self.watch_until_told(placed).await {

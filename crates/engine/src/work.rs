@@ -37,9 +37,11 @@ pub(crate) struct Agenda {
     submits: VecDeque<Versioned>,
     steps: VecDeque<Versioned>,
     performs: VecDeque<(Versioned, Effect)>,
+    errands: VecDeque<(Versioned, Effect)>,
     polls: VecDeque<Ask>,
     submitting: usize,
     stepping: usize,
+    running_errands: usize,
     polling: usize,
     is_sweeping: bool,
     is_at_chores: bool,
@@ -59,6 +61,7 @@ enum Job {
     Submit(Versioned),
     Step(Versioned),
     Perform(Versioned, Effect),
+    Errand(Versioned, Effect),
     Poll(Vec<Ask>),
     Sweep,
     Chores,
@@ -151,6 +154,12 @@ impl Engine {
         if self.is_stopping() {
             return None;
         }
+        if agenda.running_errands < settings.errands_max
+            && let Some((now, effect)) = agenda.errands.pop_front()
+        {
+            agenda.running_errands += 1;
+            return Some(Job::Errand(now, effect));
+        }
         if agenda.submitting < settings.submits_max
             && let Some(order) = agenda.submits.pop_front()
         {
@@ -185,6 +194,9 @@ impl Engine {
             Job::Submit(order) => (self.wake(order).boxed(), |agenda| agenda.submitting -= 1),
             Job::Step(order) => (self.wake(order).boxed(), |agenda| agenda.stepping -= 1),
             Job::Perform(now, effect) => (self.perform(now, effect).boxed(), |agenda| agenda.stepping -= 1),
+            Job::Errand(now, effect) => {
+                (self.run_errand(now, effect).boxed(), |agenda| agenda.running_errands -= 1)
+            }
             Job::Poll(batch) => (self.poll(batch).boxed(), |agenda| agenda.polling -= 1),
             Job::Sweep => (self.sweep().boxed(), |agenda| agenda.is_sweeping = false),
             Job::Chores => (self.do_chores().boxed(), |agenda| agenda.is_at_chores = false),
@@ -236,6 +248,16 @@ impl Engine {
         // If there is no room the order's alarm brings the effect back.
         if agenda.performs.len() < self.settings.backlog_max {
             agenda.performs.push_back((now, effect));
+            drop(agenda);
+            self.bell.ring();
+        }
+    }
+
+    /// An errand waits in its own line. If there is no room its alarm brings it back.
+    fn run_later(&self, now: Versioned, effect: Effect) {
+        let mut agenda = lock(&self.agenda);
+        if agenda.errands.len() < self.settings.backlog_max {
+            agenda.errands.push_back((now, effect));
             drop(agenda);
             self.bell.ring();
         }
@@ -332,6 +354,7 @@ impl Engine {
                 self.ask(&now.order, attempt, task);
                 self.bell.ring();
             }
+            Effect::Report { .. } | Effect::Tell { .. } => self.run_later(now, effect),
             Effect::Stock { attempt } => {
                 if let Err(error) = self.stock(&now.order, attempt).await {
                     self.note_error(&error);
@@ -407,6 +430,7 @@ impl Engine {
         let Some(spare) = spare_as_order(order, attempt, at).map(Arc::new) else { return Ok(()) };
         let _either_way_it_is_there =
             self.world.store.commit(Version::ABSENT, &spare, &Tally::default(), at).await?;
+        self.note_commit(&spare);
         if let Some(due) = spare.due() {
             self.expect_alarm(due);
         }

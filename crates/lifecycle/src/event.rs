@@ -31,6 +31,27 @@ pub enum PollOutcome {
     NoWord,
 }
 
+/// What became of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReportOutcome {
+    /// Counted, now or before.
+    Taken,
+    /// It will never be counted; the provider's code.
+    Refused { code: String },
+    /// The question or the reply was lost. Harmless: it may be said again.
+    NoWord,
+}
+
+/// What became of telling a listener.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TellOutcome {
+    Taken,
+    /// He did not take it; what was seen, for people to read.
+    NotTaken {
+        why: String,
+    },
+}
+
 /// What a callback says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Word {
@@ -92,6 +113,23 @@ pub enum Event {
     Dropped,
     /// A person has mended the provider's account.
     Released,
+    /// A caller says whether the answer was any good.
+    Reported {
+        is_good: bool,
+    },
+    ReportPassed {
+        attempt: u32,
+        outcome: ReportOutcome,
+    },
+    /// A caller wants to be called when the order has come to something.
+    ListenedFor {
+        url: String,
+        dialect: String,
+    },
+    Told {
+        listener: u32,
+        outcome: TellOutcome,
+    },
 }
 
 /// What to do once the next order is committed. All effects but `Submit` may be repeated at will.
@@ -100,4 +138,6 @@ pub enum Effect {
     Submit { attempt: u32 },
     Poll { attempt: u32, task: String },
     Stock { attempt: u32 },
+    Report { attempt: u32, task: String, is_good: bool },
+    Tell { listener: u32 },
 }

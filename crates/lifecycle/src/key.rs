@@ -11,6 +11,34 @@ use sha2::{Digest, Sha256};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(pub [u8; 32]);
 
+/// The first 52 bits of a key: what fits into the decimal ids that clients can bear. Two keys may share them, if
+/// only about once in a million lots of a hundred thousand orders: whoever finds two must take neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyHead(u64);
+
+impl KeyHead {
+    pub const BITS: u32 = 52;
+
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Option<Self> {
+        if bits >> Self::BITS == 0 { Some(Self(bits)) } else { None }
+    }
+
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The last key before all that begin with these bits, if there is one.
+    #[must_use]
+    pub fn before(self) -> Option<Key> {
+        let bits = self.0.checked_sub(1)? << (64 - Self::BITS) | 0xfff;
+        let mut key = [0xff; 32];
+        key[..8].copy_from_slice(&bits.to_be_bytes());
+        Some(Key(key))
+    }
+}
+
 /// Names what an answer is good for: all orders of one target can use each other's answers. It is the shelf in
 /// the stock on which they stand.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +91,13 @@ impl Key {
     pub fn spare(&self, born: Timestamp, attempt: u32) -> Self {
         let digester = Digester::new("quittance/spare/1").part(&self.0);
         Self(digester.number(born.as_millis()).number(attempt.into()).finish())
+    }
+
+    #[must_use]
+    pub fn head(&self) -> KeyHead {
+        let mut first = [0; 8];
+        first.copy_from_slice(&self.0[..8]);
+        KeyHead(u64::from_be_bytes(first) >> (64 - KeyHead::BITS))
     }
 
     pub fn parse(text: &str) -> Result<Self, KeyError> {

@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+pub mod afterwards;
 pub mod answer;
 pub mod backoff;
 pub mod bad_request;
@@ -26,12 +27,13 @@ pub mod transition;
 #[cfg(test)]
 mod tests;
 
+pub use afterwards::{Listener, Passing, Report, Telling};
 pub use answer::{Answer, Delivery, Goods, Money};
 pub use backoff::{Backoff, Jitter};
 pub use bad_request::BadRequest;
-pub use event::{Effect, Event, Gate, PollOutcome, SubmitOutcome, Via, Word};
+pub use event::{Effect, Event, Gate, PollOutcome, ReportOutcome, SubmitOutcome, TellOutcome, Via, Word};
 pub use fault::{Fault, FaultClass, FaultRule, FaultTable, Reaction, Remedy};
-pub use key::{Key, KeyError, Target};
+pub use key::{Key, KeyError, KeyHead, Target};
 pub use kind::{Field, Identity, Kind, Shape};
 pub use order::{Attempt, DeadCause, FailCause, HandOut, Order, Phase, Progress};
 pub use policy::{Pace, Policy, Preset, WithoutWord};

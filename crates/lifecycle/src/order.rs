@@ -1,6 +1,7 @@
 //! One order is one record: what was agreed, where it stands, and every attempt that may still bring an answer.
 //! `due()`, `shelf()` and `forget_at()` follow from the phase, so a store can index them and know no rule.
 
+use crate::afterwards::{Listener, Report};
 use crate::answer::Answer;
 use crate::fault::{Fault, FaultClass};
 use crate::key::{Key, Target};
@@ -140,6 +141,9 @@ pub struct Attempt {
     /// Whether the provider is known to have taken it.
     pub accepted: bool,
     pub progress: Progress,
+    /// The provider's name for it, once it has answered: a report must name it.
+    pub task: Option<String>,
+    pub report: Option<Report>,
 }
 
 impl Attempt {
@@ -171,6 +175,9 @@ pub struct Order {
     pub retries: [u8; FaultClass::ALL.len()],
     /// How often an attempt was made while an earlier one may have been paid for, in all lives.
     pub possible_doubles: u32,
+    /// Who is to be called when it has come to something.
+    pub listeners: Vec<Listener>,
+    pub last_listener: u32,
     pub story: Story,
 }
 
@@ -234,7 +241,7 @@ impl Order {
             Progress::Spare { since, .. } => Some(since),
             _ => None,
         });
-        self.phase_due().into_iter().chain(attempts).min()
+        self.phase_due().into_iter().chain(attempts).chain(self.errand_due()).min()
     }
 
     /// The moment at which the phase itself stops waiting.
@@ -263,7 +270,7 @@ impl Order {
     /// When the record may be forgotten. Never while anything is owed, and dead letters never by themselves.
     #[must_use]
     pub fn forget_at(&self) -> Option<Timestamp> {
-        if self.due().is_some() {
+        if self.due().is_some() || self.has_dead_listener() {
             return None;
         }
         let settled = match &self.phase {

@@ -37,6 +37,9 @@ pub enum Beat {
     Cancelled,
     Replayed,
     Dropped,
+    Reported { attempt: u32, is_good: bool },
+    Told { listener: u32 },
+    NotTold { listener: u32, why: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,6 +109,13 @@ impl fmt::Display for Beat {
             Self::Cancelled => f.write_str("cancelled"),
             Self::Replayed => f.write_str("replayed"),
             Self::Dropped => f.write_str("dropped by a person"),
+            Self::Reported { attempt, is_good } => {
+                write!(f, "attempt {attempt}: reported {}", if *is_good { "good" } else { "bad" })
+            }
+            Self::Told { listener } => write!(f, "caller {listener} was called"),
+            Self::NotTold { listener, why } => {
+                write!(f, "caller {listener} could not be called: {}", why.escape_debug())
+            }
         }
     }
 }

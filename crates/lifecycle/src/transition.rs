@@ -5,6 +5,7 @@
 //! caller commits the next order first and performs the effect after.
 
 mod answers;
+mod errands;
 mod people;
 mod words;
 
@@ -54,10 +55,11 @@ pub enum WhyIgnored {
     TakenByAnother,
     AlreadyYours,
     TooOld,
+    TooMany,
 }
 
 impl WhyIgnored {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::NotDueYet,
         Self::WrongPhase,
         Self::UnknownAttempt,
@@ -67,6 +69,7 @@ impl WhyIgnored {
         Self::TakenByAnother,
         Self::AlreadyYours,
         Self::TooOld,
+        Self::TooMany,
     ];
 }
 
@@ -84,6 +87,10 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
         Event::Replayed => step.replayed(policy),
         Event::Dropped => step.dropped(),
         Event::Released => step.released(),
+        Event::Reported { is_good } => step.reported(is_good),
+        Event::ReportPassed { attempt, outcome } => step.report_passed(attempt, outcome),
+        Event::ListenedFor { url, dialect } => step.listened_for(url, dialect),
+        Event::Told { listener, outcome } => step.told(listener, outcome),
     }
 }
 
@@ -171,7 +178,7 @@ impl Step {
             }
             Some((attempt, _, true)) => self.ask(attempt),
             Some((attempt, ..)) => Decision::Act(Effect::Stock { attempt }),
-            None => Decision::Ignore(WhyIgnored::NotDueYet),
+            None => self.run_errand(),
         }
     }
 
@@ -223,6 +230,8 @@ impl Step {
             unsolved_at: now,
             accepted: false,
             progress: Progress::Sent,
+            task: None,
+            report: None,
         });
         order.phase = Phase::Submitting { attempt, stamp, until: now + policy.submit_wait };
         self.tally.attempts = 1;

@@ -7,15 +7,17 @@
 
 pub mod clock;
 pub mod conformance;
+pub mod courier;
 pub mod memory;
-pub mod provider;
+mod provider;
 pub mod spill;
 pub mod store;
 pub mod watch;
 
 pub use clock::Clock;
+pub use courier::{Courier, MemoryCourier};
 pub use memory::{MemorySpill, MemoryStore};
-pub use provider::{Callback, Provider, Saying, Submission};
+pub use provider::{Account, Callback, Provider, Saying, Submission, Threads};
 pub use spill::{Arrival, Spill, SpillError};
 pub use store::{Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Which};
 pub use watch::{Watch, Watchers};

@@ -2,7 +2,7 @@
 //! really sent on the wire, must say whether silence means *never arrived* or *who knows*.
 
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, PollOutcome, SubmitOutcome, Terms, Word};
+use quittance_lifecycle::{Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Word};
 use std::fmt;
 use std::time::Duration;
 
@@ -46,6 +46,21 @@ pub struct Saying {
     pub word: Word,
 }
 
+/// What the provider says about our account with it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// Unknown where threads are sold and the balance is not told.
+    pub balance: Option<Money>,
+    pub threads: Option<Threads>,
+}
+
+/// Of a provider that sells threads: how many there are, and how many are at work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threads {
+    pub total: u64,
+    pub working: u64,
+}
+
 #[async_trait]
 pub trait Provider: Send + Sync {
     /// Dropping the future in the middle means the same as [`SubmitOutcome::Unknown`].
@@ -63,4 +78,10 @@ pub trait Provider: Send + Sync {
 
     /// What a callback in this provider's dialect says; nothing, if it makes no sense.
     fn hear(&self, callback: &Callback<'_>) -> Option<Saying>;
+
+    /// Says whether the answer of a task was any good. It may be said twice: a provider counts it once.
+    async fn report(&self, task: &str, is_good: bool) -> ReportOutcome;
+
+    /// Our account, as the provider tells it now; nothing, if it does not.
+    async fn account(&self) -> Option<Account>;
 }

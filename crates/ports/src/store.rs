@@ -87,11 +87,11 @@ pub enum Which {
 
 impl Which {
     #[must_use]
-    pub const fn includes(self, order: &Order) -> bool {
+    pub fn includes(self, order: &Order) -> bool {
         match self {
             Self::All => true,
             Self::Open => order.phase.is_open(),
-            Self::Dead => matches!(order.phase, quittance_lifecycle::Phase::Dead { .. }),
+            Self::Dead => order.needs_a_person(),
         }
     }
 }

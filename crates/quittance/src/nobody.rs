@@ -9,6 +9,14 @@ pub(crate) struct Nobody;
 
 #[async_trait]
 impl Provider for Nobody {
+    async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
+        quittance_lifecycle::ReportOutcome::Taken
+    }
+
+    async fn account(&self) -> Option<quittance_ports::Account> {
+        None
+    }
+
     async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
         SubmitOutcome::Refused(Fault::new(FaultClass::Unreachable, "this node has no provider"))
     }

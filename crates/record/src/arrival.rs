@@ -7,7 +7,7 @@ use crate::fields::{
     Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_span, need_stamp,
     need_text, parse, span, stamp, text, write,
 };
-use quittance_lifecycle::{Event, Gate, Key, PollOutcome, SubmitOutcome, Word};
+use quittance_lifecycle::{Event, Gate, Key, PollOutcome, ReportOutcome, SubmitOutcome, TellOutcome, Word};
 use quittance_ports::Arrival;
 use std::borrow::Cow;
 
@@ -44,6 +44,10 @@ names! { enum EventName {
     Replayed = "replayed",
     Dropped = "dropped",
     Released = "released",
+    Reported = "reported",
+    ReportPassed = "report_passed",
+    ListenedFor = "listened_for",
+    Told = "told",
 } }
 
 mirror! { EventRecord<'a> {
@@ -56,6 +60,10 @@ mirror! { EventRecord<'a> {
     outcome: OutcomeRecord<'a>,
     by: Text<'a>,
     min_life_ms: u64,
+    is_good: bool,
+    url: Text<'a>,
+    dialect: Text<'a>,
+    listener: u32,
 } }
 
 impl<'a> EventRecord<'a> {
@@ -88,6 +96,19 @@ impl<'a> EventRecord<'a> {
             Event::Replayed => named(EventName::Replayed),
             Event::Dropped => named(EventName::Dropped),
             Event::Released => named(EventName::Released),
+            Event::Reported { is_good } => Self { is_good: Some(*is_good), ..named(EventName::Reported) },
+            Event::ReportPassed { attempt, outcome } => Self {
+                outcome: Some(OutcomeRecord::of_report(outcome)),
+                ..about(EventName::ReportPassed, attempt)
+            },
+            Event::ListenedFor { url, dialect } => {
+                Self { url: text(url), dialect: text(dialect), ..named(EventName::ListenedFor) }
+            }
+            Event::Told { listener, outcome } => Self {
+                listener: Some(*listener),
+                outcome: Some(OutcomeRecord::of_tell(outcome)),
+                ..named(EventName::Told)
+            },
         }
     }
 
@@ -121,6 +142,19 @@ impl<'a> EventRecord<'a> {
             EventName::Replayed => Event::Replayed,
             EventName::Dropped => Event::Dropped,
             EventName::Released => Event::Released,
+            EventName::Reported => Event::Reported { is_good: need(self.is_good, "is_good")? },
+            EventName::ReportPassed => Event::ReportPassed {
+                attempt: attempt()?,
+                outcome: need(self.outcome, "outcome")?.read_report().within("outcome")?,
+            },
+            EventName::ListenedFor => Event::ListenedFor {
+                url: need_text(self.url, "url")?,
+                dialect: need_text(self.dialect, "dialect")?,
+            },
+            EventName::Told => Event::Told {
+                listener: need(self.listener, "listener")?,
+                outcome: need(self.outcome, "outcome")?.read_tell().within("outcome")?,
+            },
         })
     }
 }
@@ -153,6 +187,10 @@ names! { enum PollName {
     Pending = "pending", Answered = "answered", Faulted = "faulted", NoWord = "no_word",
 } }
 
+names! { enum ReportName { Taken = "taken", Refused = "refused", NoWord = "no_word" } }
+
+names! { enum TellName { Taken = "taken", NotTaken = "not_taken" } }
+
 names! { enum WordName { Answered = "answered", Faulted = "faulted" } }
 
 mirror! {
@@ -162,6 +200,7 @@ mirror! {
         task: Text<'a>,
         delivery: DeliveryRecord<'a>,
         fault: FaultRecord<'a>,
+        why: Text<'a>,
     }
 }
 
@@ -209,6 +248,38 @@ impl<'a> OutcomeRecord<'a> {
             PollName::Answered => PollOutcome::Answered(DeliveryRecord::read(self.delivery)?),
             PollName::Faulted => PollOutcome::Faulted(FaultRecord::read(self.fault)?),
             PollName::NoWord => PollOutcome::NoWord,
+        })
+    }
+
+    fn of_report(outcome: &'a ReportOutcome) -> Self {
+        let named = |name: ReportName| Self { is: name.text(), ..Self::default() };
+        match outcome {
+            ReportOutcome::Taken => named(ReportName::Taken),
+            ReportOutcome::Refused { code } => Self { why: text(code), ..named(ReportName::Refused) },
+            ReportOutcome::NoWord => named(ReportName::NoWord),
+        }
+    }
+
+    fn read_report(self) -> Result<ReportOutcome, RecordError> {
+        Ok(match ReportName::read(self.is, "is")? {
+            ReportName::Taken => ReportOutcome::Taken,
+            ReportName::Refused => ReportOutcome::Refused { code: need_text(self.why, "why")? },
+            ReportName::NoWord => ReportOutcome::NoWord,
+        })
+    }
+
+    fn of_tell(outcome: &'a TellOutcome) -> Self {
+        let named = |name: TellName| Self { is: name.text(), ..Self::default() };
+        match outcome {
+            TellOutcome::Taken => named(TellName::Taken),
+            TellOutcome::NotTaken { why } => Self { why: text(why), ..named(TellName::NotTaken) },
+        }
+    }
+
+    fn read_tell(self) -> Result<TellOutcome, RecordError> {
+        Ok(match TellName::read(self.is, "is")? {
+            TellName::Taken => TellOutcome::Taken,
+            TellName::NotTaken => TellOutcome::NotTaken { why: need_text(self.why, "why")? },
         })
     }
 

@@ -1,5 +1,6 @@
 //! How one attempt is written: how far it came under `is`, flat beside its number, so that it reads as one line.
 
+use crate::afterwards::ReportRecord;
 use crate::answer::AnswerRecord;
 use crate::error::RecordError;
 use crate::fields::{Named, Text, mirror, moment, names, need, need_moment, need_text, text};
@@ -26,17 +27,22 @@ mirror! { AttemptRecord<'a> {
     counted: bool,
     since: u64,
     answer: AnswerRecord<'a>,
+    report: ReportRecord<'a>,
 } }
 
 impl<'a> AttemptRecord<'a> {
     pub(crate) fn of(attempt: &'a Attempt) -> Self {
-        let Attempt { number, sent, unsolved_at, accepted, progress } = attempt;
+        let Attempt { number, sent, unsolved_at, accepted, progress, task, report } = attempt;
+        let written = Self::of_progress(progress);
         Self {
             number: Some(*number),
             sent: moment(*sent),
             unsolved_at: moment(*unsolved_at),
             accepted: Some(*accepted),
-            ..Self::of_progress(progress)
+            // The name of a task in flight stands with its progress, in the same place.
+            task: written.task.or_else(|| task.as_deref().and_then(text)),
+            report: report.as_ref().map(ReportRecord::of),
+            ..written
         }
     }
 
@@ -59,12 +65,20 @@ impl<'a> AttemptRecord<'a> {
         }
     }
 
-    pub(crate) fn read(self) -> Result<Attempt, RecordError> {
+    /// In flight, the name belongs to the progress.
+    fn task_if_over(&self) -> Option<String> {
+        let is_in_flight = matches!(self.is.as_deref(), Some("solving" | "trailing"));
+        self.task.as_deref().filter(|_| !is_in_flight).map(str::to_owned)
+    }
+
+    pub(crate) fn read(mut self) -> Result<Attempt, RecordError> {
         Ok(Attempt {
             number: need(self.number, "number")?,
             sent: need_moment(self.sent, "sent")?,
             unsolved_at: need_moment(self.unsolved_at, "unsolved_at")?,
             accepted: need(self.accepted, "accepted")?,
+            task: self.task_if_over(),
+            report: self.report.take().map(ReportRecord::read).transpose()?,
             progress: self.progress()?,
         })
     }

@@ -11,6 +11,7 @@
 //! - A version or a name that the reader does not know is an error: money hangs on it, so nobody guesses.
 #![forbid(unsafe_code)]
 
+mod afterwards;
 mod answer;
 mod arrival;
 mod attempt;

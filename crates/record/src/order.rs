@@ -2,6 +2,7 @@
 //! is written at every step.
 
 use crate::VERSION;
+use crate::afterwards::ListenerRecord;
 use crate::attempt::AttemptRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
@@ -9,7 +10,7 @@ use crate::fields::{
 };
 use crate::phase::PhaseRecord;
 use crate::story::EntryRecord;
-use quittance_lifecycle::{Attempt, Entry, FaultClass, Key, Order, Story, Terms};
+use quittance_lifecycle::{Attempt, Entry, FaultClass, Key, Listener, Order, Story, Terms};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ mirror! { OrderRecord<'a> {
     possible_doubles: u32,
     story: Vec<EntryRecord<'a>>,
     story_left_out: u32,
+    listeners: Vec<ListenerRecord<'a>>,
+    last_listener: u32,
 } }
 
 /// Everything but the terms, which [`encode_terms`](crate::encode_terms) writes.
@@ -47,6 +50,8 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         last_attempt,
         retries,
         possible_doubles,
+        listeners,
+        last_listener,
         story: Story { entries, left_out },
     } = order;
     write(&OrderRecord {
@@ -64,6 +69,8 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         possible_doubles: unless_default(*possible_doubles),
         story: (!entries.is_empty()).then(|| entries.iter().map(EntryRecord::of).collect()),
         story_left_out: unless_default(*left_out),
+        listeners: (!listeners.is_empty()).then(|| listeners.iter().map(ListenerRecord::of).collect()),
+        last_listener: unless_default(*last_listener),
     })
 }
 
@@ -83,6 +90,8 @@ pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordErro
         last_attempt: need(found.last_attempt, "last_attempt")?,
         retries: read_retries(found.retries.unwrap_or_default())?,
         possible_doubles: found.possible_doubles.unwrap_or_default(),
+        listeners: read_listeners(found.listeners.unwrap_or_default())?,
+        last_listener: found.last_listener.unwrap_or_default(),
         story: Story {
             entries: read_entries(found.story.unwrap_or_default())?,
             left_out: found.story_left_out.unwrap_or_default(),
@@ -92,6 +101,12 @@ pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordErro
 
 fn read_attempts(found: Vec<AttemptRecord<'_>>) -> Result<Vec<Attempt>, RecordError> {
     let read = |(index, attempt): (usize, AttemptRecord<'_>)| attempt.read().within_item("attempts", index);
+    found.into_iter().enumerate().map(read).collect()
+}
+
+fn read_listeners(found: Vec<ListenerRecord<'_>>) -> Result<Vec<Listener>, RecordError> {
+    let read =
+        |(index, listener): (usize, ListenerRecord<'_>)| listener.read().within_item("listeners", index);
     found.into_iter().enumerate().map(read).collect()
 }
 

@@ -29,6 +29,9 @@ names! { enum BeatName {
     Cancelled = "cancelled",
     Replayed = "replayed",
     Dropped = "dropped",
+    Reported = "reported",
+    Told = "told",
+    NotTold = "not_told",
 } }
 
 mirror! { EntryRecord<'a> {
@@ -43,6 +46,9 @@ mirror! { EntryRecord<'a> {
     until: u64,
     fault: FaultRecord<'a>,
     cause: CauseRecord<'a>,
+    is_good: bool,
+    listener: u32,
+    why: Text<'a>,
 } }
 
 impl<'a> EntryRecord<'a> {
@@ -91,6 +97,13 @@ impl<'a> EntryRecord<'a> {
             Beat::Cancelled => named(BeatName::Cancelled),
             Beat::Replayed => named(BeatName::Replayed),
             Beat::Dropped => named(BeatName::Dropped),
+            Beat::Reported { attempt, is_good } => {
+                Self { is_good: Some(*is_good), ..about(BeatName::Reported, attempt) }
+            }
+            Beat::Told { listener } => Self { listener: Some(*listener), ..named(BeatName::Told) },
+            Beat::NotTold { listener, why } => {
+                Self { listener: Some(*listener), why: text(why), ..named(BeatName::NotTold) }
+            }
         }
     }
 
@@ -128,6 +141,13 @@ impl<'a> EntryRecord<'a> {
             BeatName::Cancelled => Beat::Cancelled,
             BeatName::Replayed => Beat::Replayed,
             BeatName::Dropped => Beat::Dropped,
+            BeatName::Reported => {
+                Beat::Reported { attempt: attempt()?, is_good: need(self.is_good, "is_good")? }
+            }
+            BeatName::Told => Beat::Told { listener: need(self.listener, "listener")? },
+            BeatName::NotTold => {
+                Beat::NotTold { listener: need(self.listener, "listener")?, why: need_text(self.why, "why")? }
+            }
         })
     }
 }

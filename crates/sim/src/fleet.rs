@@ -10,7 +10,7 @@ use crate::weather::Weather;
 use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World};
 use quittance_lifecycle::{Timestamp, Word};
-use quittance_ports::{Clock, MemorySpill, MemoryStore, Provider, Spill, Store};
+use quittance_ports::{Clock, MemoryCourier, MemorySpill, MemoryStore, Provider, Spill, Store};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -141,6 +141,7 @@ impl Fleet {
             provider: (self.parts.wrap_provider)(provider),
             clock,
             spill: (self.parts.wrap_spill)(Arc::new(node.spill.clone())),
+            courier: Arc::new(MemoryCourier::default()),
         };
         let mut settings = self.parts.settings.clone();
         settings.node = locked(&self.dice).roll();

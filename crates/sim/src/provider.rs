@@ -246,6 +246,14 @@ struct Arriving {
 
 #[async_trait]
 impl Provider for Line {
+    async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
+        quittance_lifecycle::ReportOutcome::Taken
+    }
+
+    async fn account(&self) -> Option<quittance_ports::Account> {
+        None
+    }
+
     fn submit_interval(&self) -> std::time::Duration {
         std::time::Duration::ZERO
     }

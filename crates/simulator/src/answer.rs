@@ -44,8 +44,9 @@ impl Answer {
         }
     }
 
-    pub(crate) fn make(id: u64, luck: u64, wanted: &Wanted, form: &Form, profile: Profile) -> Self {
-        let is_captchaai = profile == Profile::CaptchaAi;
+    /// The JSON protocol is the same whatever the profile: it has none.
+    pub(crate) fn make(id: &str, luck: u64, wanted: &Wanted, form: &Form, profile: Option<Profile>) -> Self {
+        let is_captchaai = profile == Some(Profile::CaptchaAi);
         let mut own = Dice::of(luck, "answer", 0);
         let token =
             |own: &mut Dice, prefix: &str| format!("{prefix}sim-{id}-{}", own.letters(TOKEN, TOKEN_CHARS));
@@ -59,6 +60,7 @@ impl Answer {
                 let alphabet = if form.text("numeric") == Some("1") { DIGITS } else { LETTERS };
                 Self::text(seen.letters(alphabet, 8))
             }
+            shape if profile.is_none() && shape.is_structured() => structured(shape, &mut seen, form),
             Shape::Grid if is_captchaai => Self::text(json!(cells(&mut seen, form)).to_string()),
             Shape::Bls => Self::text(json!(cells(&mut seen, form)).to_string()),
             Shape::Grid => Self::text(format!("click:{}", joined(cells(&mut seen, form), "/"))),
@@ -92,7 +94,7 @@ impl Answer {
                 let beside = if is_captchaai { Beside::UserAgent } else { Beside::Useragent };
                 Self { value: token(&mut own, prefix).into(), beside }
             }
-            Shape::Geetest => geetest(id, &mut own, form, is_captchaai),
+            Shape::Geetest => geetest(id, &mut own, form, profile),
             Shape::Fields(names) => {
                 let field =
                     |name: &&str| ((*name).to_owned(), format!("sim-{id}-{}", own.letters(TOKEN, 32)).into());
@@ -107,9 +109,22 @@ impl Answer {
     }
 }
 
-fn geetest(id: u64, own: &mut Dice, form: &Form, is_captchaai: bool) -> Answer {
+/// What the classic protocol puts into words, the other one leaves as it is.
+fn structured(shape: Shape, seen: &mut Dice, form: &Form) -> Answer {
+    let mut point = || json!({"x": seen.between(1, 300), "y": seen.between(1, 300)});
+    let value = match shape {
+        Shape::Coordinates => json!([point(), point()]),
+        Shape::Canvas => json!([[point(), point(), point(), point()]]),
+        Shape::Rotate => json!(i64::try_from(seen.between(0, 18)).unwrap_or(0) * 20 - 160),
+        _ => json!(cells(seen, form)),
+    };
+    Answer { value, beside: Beside::Nothing }
+}
+
+fn geetest(id: &str, own: &mut Dice, form: &Form, profile: Option<Profile>) -> Answer {
     let validate = format!("sim-{id}-{}", own.letters(TOKEN, 24));
-    let prefix = if is_captchaai { "" } else { "geetest_" };
+    let is_captchaai = profile == Some(Profile::CaptchaAi);
+    let prefix = if profile == Some(Profile::TwoCaptcha) { "geetest_" } else { "" };
     let fields: Map<String, Value> = [
         ("challenge", form.text("challenge").unwrap_or_default().to_owned()),
         ("seccode", format!("{validate}|jordan")),

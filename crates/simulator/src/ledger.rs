@@ -55,11 +55,18 @@ pub enum Shown {
 /// One task that was taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Decimal.
+    /// As the client knows it: decimal, or CapSolver's UUID.
     pub id: String,
+    /// `classic`, or the provider in whose manner JSON was spoken.
+    #[serde(default = "classic")]
+    pub protocol: String,
+    /// The JSON protocol's `type`, as it was sent.
+    #[serde(default)]
+    pub task_type: Option<String>,
     /// The account's name.
     pub account: String,
-    /// As it was sent; `textcaptcha` and `post` where none was.
+    /// As it was sent; `textcaptcha` and `post` where none was. A JSON task has the classic method of its type, and the
+    /// classic names for its parameters.
     pub method: String,
     /// `GET` or `POST`.
     pub verb: String,
@@ -91,6 +98,13 @@ pub struct Entry {
     /// The answer was really given out: written in reply to a poll, or in a pingback that was answered with 200.
     pub delivered: bool,
     pub reported: Option<Report>,
+    /// How often somebody tried to report it, refused or not.
+    #[serde(default)]
+    pub reports: u64,
+}
+
+fn classic() -> String {
+    "classic".to_owned()
 }
 
 /// Sums over all tasks, also those that are no longer listed.
@@ -110,8 +124,12 @@ pub struct Totals {
     pub forgotten: u64,
     pub reported_good: u64,
     pub reported_bad: u64,
-    /// By `in.php`, `res.php`, `solve.php`, `sim`, `other`.
+    /// By `in.php`, `res.php`, `solve.php`, the method's name in the JSON protocol, `sim`, `other`.
     pub requests: BTreeMap<String, u64>,
+    /// What was asked of res.php, by action, whichever protocol it came by: getTaskResult is a `get`, getBalance a
+    /// `getbalance`, the reports are `reportgood` and `reportbad`.
+    #[serde(default)]
+    pub actions: BTreeMap<String, u64>,
     pub connections: u64,
     /// Codes that were answered, pending among them.
     pub codes: BTreeMap<String, u64>,

@@ -1,8 +1,10 @@
-//! A stand-in for the provider: a real HTTP server that speaks the classic protocol as strictly as the real ones, with
-//! every fault that they were seen to have, and a ledger that says what was really taken, paid for and given out. It is
+//! A stand-in for the provider: a real HTTP server that speaks both protocols as strictly as the real ones, with every
+//! fault that they were seen to have, and a ledger that says what was really taken, paid for and given out. It is
 //! the judge in our tests, so it shares no rule with what it judges: of ours it knows only how a form is read.
 //!
-//! `/in.php`, `/res.php` and (captchaai) `/solve.php` are the provider. Under `/sim/`, only for this machine:
+//! `/in.php`, `/res.php` and (captchaai) `/solve.php` are the provider, and so are `/createTask`, `/getTaskResult`,
+//! `/getBalance` and the reports of the JSON protocol, which `/2captcha/`, `/anticaptcha/`, `/capmonster/` and
+//! `/capsolver/` before them put in the manner of each [`Flavour`]. All of them are one world with one ledger. Under `/sim/`, only for this machine:
 //!
 //! | request | body | answer |
 //! | --- | --- | --- |
@@ -18,7 +20,8 @@
 //!
 //! POST does what PUT does. What is refused gets 400 or 404 and `{"error":"why"}`.
 //!
-//! A [`Rule`] says where (`on`: `in.php`, `res.php`, `pingback`), when (`nth`, `every`, `from_ms`, `to_ms`, `match`,
+//! A [`Rule`] says where (`on`: `in.php` or `createTask`, which are one place, `res.php` or `getTaskResult`, which are
+//! another, and `pingback`), when (`nth`, `every`, `from_ms`, `to_ms`, `match`,
 //! `times`) and what (`do`):
 //!
 //! | `do` | on | what happens |
@@ -40,6 +43,7 @@ mod answer;
 mod control;
 mod dice;
 mod faults;
+mod json;
 mod ledger;
 mod picture;
 mod pingback;
@@ -52,9 +56,10 @@ mod settings;
 mod world;
 
 pub use faults::{Faults, Pingbacks, Wire};
+pub use json::Flavour;
 pub use ledger::{AccountStanding, Entry, Ledger, Report, Shown, Standing, State, Totals};
 pub use script::{BadScript, Deed, Place, Rule};
-pub use settings::{Account, DEMO_KEY, KEY_CHARS, Key, Pace, Profile, Settings, Span};
+pub use settings::{Account, DEMO_KEY, JsonLimits, KEY_CHARS, Key, Pace, Profile, Settings, Span};
 pub use world::AccountChange;
 
 use server::{Clock, Shared};

@@ -1,10 +1,12 @@
 //! Calling back: POST or GET as the profile does it, early, late, twice or not at all as the faults will have it, and
 //! strangers who try to pass for the provider. Only this machine is ever called.
 
+use crate::answer::Answer;
 use crate::dice::Dice;
 use crate::script::Deed;
 use crate::server::Shared;
 use crate::settings::Profile;
+use crate::world::Outcome;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HOST};
@@ -76,6 +78,17 @@ pub(crate) fn first_parameter_only(url: &str) -> String {
     url.split('&').next().unwrap_or_default().to_owned()
 }
 
+/// What a call says.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// As the profile sends it.
+    Form {
+        id: u64,
+        code: String,
+    },
+    Json(String),
+}
+
 /// Calls back as the deeds will have it.
 pub(crate) async fn run(shared: Arc<Shared>, calls: Calls) {
     if calls.deeds.contains(&Deed::Forged) {
@@ -96,22 +109,31 @@ pub(crate) async fn run(shared: Arc<Shared>, calls: Calls) {
 /// One honest call, unless it was agreed that it brings a code.
 pub(crate) async fn call(shared: &Shared, calls: &Calls) {
     let now = shared.clock.now_ms();
-    let Some((url, said)) = shared.world().pingback(now, calls.generation, calls.id) else { return };
-    let code =
-        calls.deeds.iter().find_map(|deed| if let Deed::Code(code) = deed { Some(code) } else { None });
-    let is_acked = send(shared, &url, &calls.id.to_string(), code.unwrap_or(&said)).await;
-    shared.world().called(calls.generation, calls.id, is_acked, code.is_none());
+    let code = calls.deeds.iter().find_map(|deed| match deed {
+        Deed::Code(code) => Some((calls.id, Outcome::Code(code.clone()))),
+        _ => None,
+    });
+    let is_honest = code.is_none();
+    let Some((url, words)) = shared.world().pingback(now, calls.generation, calls.id, code.as_ref()) else {
+        return;
+    };
+    let is_acked = send(shared, &url, &words).await;
+    shared.world().called(calls.generation, calls.id, is_acked, is_honest);
     shared.changed();
 }
 
 /// A stranger knows an address like the right one, and one that nobody gave.
 async fn forge(shared: &Shared, calls: &Calls) {
     let now = shared.clock.now_ms();
-    let Some((url, _)) = shared.world().pingback(now, calls.generation, calls.id) else { return };
-    let Ok(address) = Address::read(&url) else { return };
-    let nowhere = format!("http://{}/sim-forged/{}", address.authority, calls.id);
-    for (url, id) in [(with_another_end(&address), calls.id), (nowhere, calls.id + 1_000_000_007)] {
-        send(shared, &url, &id.to_string(), &format!("sim-forged-{}", calls.id)).await;
+    for (id, is_known) in [(calls.id, true), (calls.id + 1_000_000_007, false)] {
+        let lie = (id, Outcome::Answer(Answer::text(format!("sim-forged-{}", calls.id))));
+        let Some((url, words)) = shared.world().pingback(now, calls.generation, calls.id, Some(&lie)) else {
+            return;
+        };
+        let Ok(address) = Address::read(&url) else { return };
+        let nowhere = || format!("http://{}/sim-forged/{}", address.authority, calls.id);
+        let url = if is_known { with_another_end(&address) } else { nowhere() };
+        send(shared, &url, &words).await;
         shared.world().totals.pingbacks_forged += 1;
         shared.changed();
     }
@@ -128,28 +150,32 @@ fn with_another_end(address: &Address) -> String {
 }
 
 /// Whether it was answered with 200.
-async fn send(shared: &Shared, url: &str, id: &str, code: &str) -> bool {
+async fn send(shared: &Shared, url: &str, words: &Words) -> bool {
     let wait = Duration::from_millis(shared.settings.pingback_timeout_ms);
     let Ok(address) = Address::read(url) else { return false };
-    let request = request(shared.settings.profile, &address, id, code);
+    let request = request(shared.settings.profile, &address, words);
     matches!(timeout(wait, exchange(&address, request)).await, Ok(Some(StatusCode::OK)))
 }
 
-fn request(profile: Profile, address: &Address, id: &str, code: &str) -> Request<Full<Bytes>> {
-    let pairs = form_urlencoded::Serializer::new(String::new())
-        .append_pair("id", id)
-        .append_pair("code", code)
-        .finish();
+fn request(profile: Profile, address: &Address, words: &Words) -> Request<Full<Bytes>> {
     let request = Request::builder().header(HOST, &address.authority);
-    let request = match profile {
-        Profile::TwoCaptcha => request
-            .method(Method::POST)
-            .uri(&address.path)
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(Full::from(pairs)),
-        Profile::CaptchaAi => {
-            let joint = if address.path.contains('?') { '&' } else { '?' };
-            request.method(Method::GET).uri(format!("{}{joint}{pairs}", address.path)).body(Full::default())
+    let post =
+        |kind: &'static str| request.method(Method::POST).uri(&address.path).header(CONTENT_TYPE, kind);
+    let request = match words {
+        Words::Json(body) => post("application/json").body(Full::from(body.clone())),
+        Words::Form { id, code } => {
+            let pairs = form_urlencoded::Serializer::new(String::new())
+                .append_pair("id", &id.to_string())
+                .append_pair("code", code)
+                .finish();
+            match profile {
+                Profile::TwoCaptcha => post("application/x-www-form-urlencoded").body(Full::from(pairs)),
+                Profile::CaptchaAi => {
+                    let joint = if address.path.contains('?') { '&' } else { '?' };
+                    let target = format!("{}{joint}{pairs}", address.path);
+                    Request::get(target).header(HOST, &address.authority).body(Full::default())
+                }
+            }
         }
     };
     request.expect("an address that was read once makes a request")

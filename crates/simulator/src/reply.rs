@@ -2,6 +2,7 @@
 //! compare whole bodies.
 
 use crate::answer::{AGENT, Answer, Beside};
+use crate::json::{self, Kind};
 use crate::settings::Profile;
 use quittance_classic::{Form, Part};
 use serde_json::Value;
@@ -13,6 +14,7 @@ pub(crate) const JSON: &str = "application/json; charset=UTF-8";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
+    pub status: u16,
     pub body: String,
     pub is_json: bool,
     /// Any page may read it.
@@ -25,16 +27,88 @@ impl Reply {
     }
 }
 
+/// An answer, and what may be said beside it.
+#[derive(Debug)]
+pub(crate) struct Given<'a> {
+    pub id: u64,
+    pub answer: &'a Answer,
+    pub kind: &'static Kind,
+    pub price_micros: u64,
+    /// The classic protocol tells the price only if asked to.
+    pub with_price: bool,
+    pub taken_at_ms: u64,
+    pub solved_at_ms: u64,
+}
+
 /// How this client wants to be answered.
 #[derive(Clone, Debug)]
-pub(crate) struct Tongue {
+pub(crate) enum Tongue {
+    Classic(Classic),
+    Json(json::Tongue),
+}
+
+impl Tongue {
+    pub(crate) fn code(&self, code: &str) -> Reply {
+        match self {
+            Self::Classic(tongue) => tongue.code(code),
+            Self::Json(tongue) => tongue.code(code),
+        }
+    }
+
+    /// The code as it is said.
+    pub(crate) fn spelled<'a>(&self, code: &'a str) -> &'a str {
+        match self {
+            Self::Classic(_) => code,
+            Self::Json(tongue) => tongue.spelled(code),
+        }
+    }
+
+    pub(crate) fn accepted(&self, id: u64, method: &str) -> Reply {
+        match self {
+            Self::Classic(tongue) => tongue.accepted(id, method),
+            Self::Json(tongue) => tongue.accepted(id),
+        }
+    }
+
+    pub(crate) fn answer(&self, given: &Given<'_>) -> Reply {
+        match self {
+            Self::Classic(tongue) => tongue.answer(given),
+            Self::Json(tongue) => tongue.answer(given),
+        }
+    }
+
+    pub(crate) fn balance(&self, micros: u64) -> Reply {
+        match self {
+            Self::Classic(tongue) => tongue.bare(&balance(micros)),
+            Self::Json(tongue) => tongue.balance(micros),
+        }
+    }
+
+    pub(crate) fn reported(&self) -> Reply {
+        match self {
+            Self::Classic(tongue) => tongue.bare("OK_REPORT_RECORDED"),
+            Self::Json(tongue) => tongue.reported(),
+        }
+    }
+
+    /// For what only the classic protocol knows.
+    pub(crate) fn classic(&self) -> Result<&Classic, String> {
+        match self {
+            Self::Classic(tongue) => Ok(tongue),
+            Self::Json(_) => Err("ERROR_EMPTY_ACTION".to_owned()),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Classic {
     pub is_json: bool,
     is_open: bool,
     profile: Profile,
     dump: String,
 }
 
-impl Tongue {
+impl Classic {
     pub(crate) fn of(form: &Form, profile: Profile) -> Self {
         let is_set = |name: &str| form.text(name).is_some_and(|value| value != "0");
         // Documented for geetest: JSON unless told otherwise.
@@ -50,13 +124,14 @@ impl Tongue {
     fn reply(&self, plain: &str, json: impl FnOnce() -> String) -> Reply {
         let said = if self.is_json { json() } else { plain.to_owned() };
         Reply {
+            status: 200,
             body: format!("{}{said}", self.dump),
             is_json: self.is_json && self.dump.is_empty(),
             is_open: self.is_open,
         }
     }
 
-    pub(crate) fn code(&self, code: &str) -> Reply {
+    fn code(&self, code: &str) -> Reply {
         if code == "ERROR_UPLOAD" && self.profile == Profile::CaptchaAi {
             // Seen from the real one: plain, whatever was asked for.
             let plain = Self { is_json: false, ..self.clone() };
@@ -80,7 +155,7 @@ impl Tongue {
         self.reply(&format!("OK|{text}"), || format!(r#"{{"status":1,"request":{}}}"#, quoted(text)))
     }
 
-    pub(crate) fn accepted(&self, id: u64, method: &str) -> Reply {
+    fn accepted(&self, id: u64, method: &str) -> Reply {
         // captchaai sends a number here, and only here.
         if self.profile == Profile::CaptchaAi && method == "userrecaptcha" {
             return self.reply(&format!("OK|{id}"), || format!(r#"{{"status":1,"request":{id}}}"#));
@@ -93,8 +168,9 @@ impl Tongue {
         Self { is_json: true, ..self.clone() }.reply("", || json)
     }
 
-    pub(crate) fn answer(&self, answer: &Answer, price_micros: Option<u64>) -> Reply {
-        let price = price_micros.map(price);
+    fn answer(&self, given: &Given<'_>) -> Reply {
+        let answer = given.answer;
+        let price = given.with_price.then(|| price(given.price_micros));
         let after = price.as_ref().map(|price| format!("|{price}")).unwrap_or_default();
         self.reply(&format!("OK|{}{after}", answer.plain()), || {
             let name = if answer.beside == Beside::InResult { "result" } else { "request" };
@@ -122,12 +198,12 @@ fn quoted(text: &str) -> Value {
 }
 
 /// `0.00299`: five places, as get2 has it.
-fn price(micros: u64) -> String {
+pub(crate) fn price(micros: u64) -> String {
     format!("{}.{:05}", micros / 1_000_000, micros % 1_000_000 / 10)
 }
 
 /// `3.50`, and more places only where they say something.
-pub(crate) fn balance(micros: u64) -> String {
+fn balance(micros: u64) -> String {
     let full = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
     let short = full.trim_end_matches('0');
     let places = short.len() - short.find('.').unwrap_or(0) - 1;

@@ -39,6 +39,13 @@ pub(crate) enum Shape {
     Cookie,
 }
 
+impl Shape {
+    /// Whether it is more than a word, and the classic protocol has to spell it out.
+    pub(crate) fn is_structured(self) -> bool {
+        matches!(self, Self::Grid | Self::Coordinates | Self::Canvas | Self::Rotate)
+    }
+}
+
 /// A request that the provider takes.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {

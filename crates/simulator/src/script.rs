@@ -7,12 +7,13 @@ use std::collections::BTreeMap;
 
 pub(crate) const RULES_MAX: usize = 1_000;
 
-/// Where a rule listens. `in.php` stands for `solve.php`, too.
+/// Where a rule listens. `in.php` stands for `solve.php` and createTask, too, and `res.php` for all else that is asked:
+/// a rule does not care which protocol the request came by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
-    #[serde(rename = "in.php")]
+    #[serde(rename = "in.php", alias = "createTask")]
     Submit,
-    #[serde(rename = "res.php")]
+    #[serde(rename = "res.php", alias = "getTaskResult")]
     Poll,
     #[serde(rename = "pingback")]
     Pingback,

@@ -6,11 +6,12 @@ use crate::pingback;
 use crate::reply::Reply;
 use crate::script::Deed;
 use crate::server::{Ending, LastWords, Shared, leave};
-use crate::world::{Arrival, Endpoint, Mark, Step, World};
+use crate::world::{Arrival, Entrance, Mark, Step, World};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 use quittance_classic::Form;
 use std::convert::Infallible;
@@ -89,11 +90,11 @@ pub(crate) async fn answer(
         leave(&last, Ending { resets: true, ..Ending::default() });
         return Err(Cut);
     }
-    let Some(endpoint) = World::endpoint(&path, shared.settings.profile) else {
+    let Some(entrance) = World::entrance(&path, shared.settings.profile) else {
         shared.world().count_request("other");
         return Ok(page(StatusCode::NOT_FOUND));
     };
-    let answered = provide(&shared, peer, &last, endpoint, request).await;
+    let answered = provide(&shared, peer, &last, entrance, request).await;
     shared.changed();
     answered
 }
@@ -102,25 +103,24 @@ async fn provide(
     shared: &Arc<Shared>,
     peer: SocketAddr,
     last: &LastWords,
-    endpoint: Endpoint,
+    entrance: Entrance,
     request: Request<Incoming>,
 ) -> Answered {
     let (head, body) = request.into_parts();
-    if head.method != Method::GET && head.method != Method::POST {
+    let is_classic = matches!(entrance, Entrance::Classic(_));
+    if head.method != Method::POST && !(is_classic && head.method == Method::GET) {
         let mut answer = page(StatusCode::METHOD_NOT_ALLOWED);
-        answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+        let allowed = if is_classic { "GET, POST" } else { "POST" };
+        answer.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
         return Ok(answer);
     }
     let body = match read_body(shared, body).await {
         Ok(body) => body,
         Err(refusal) => return Ok(refusal),
     };
-    let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    let Ok(form) = Form::read(head.uri.query().unwrap_or_default(), content_type, &body) else {
-        return Ok(said(&shared.world().refuse_unreadable(endpoint), None));
+    let Some(arrival) = read(entrance, peer, &head, &body) else {
+        return Ok(said(&shared.world().refuse_unreadable(entrance), None));
     };
-    let arrival =
-        Arrival { endpoint, is_get: head.method == Method::GET, peer: peer.ip().to_canonical(), form };
     let mut step = shared.world().take(shared.clock.now_ms(), &arrival);
     drop(arrival);
     if let Some((id, solved_at)) = step.awaited {
@@ -134,6 +134,23 @@ async fn provide(
         shared.spawn(pingback::run(shared.clone(), calls));
     }
     perform(shared, last, step).await
+}
+
+/// None if nobody can make sense of it.
+fn read(entrance: Entrance, peer: SocketAddr, head: &Parts, body: &[u8]) -> Option<Arrival> {
+    let (endpoint, form, ask) = match entrance {
+        Entrance::Classic(endpoint) => {
+            let content_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+            let form = Form::read(head.uri.query().unwrap_or_default(), content_type, body).ok()?;
+            (endpoint, form, None)
+        }
+        Entrance::Json(door) => {
+            let (form, ask) = door.read(body)?;
+            (door.endpoint(), form, Some(ask))
+        }
+    };
+    let is_get = head.method == Method::GET;
+    Some(Arrival { endpoint, is_get, peer: peer.ip().to_canonical(), form, ask })
 }
 
 /// Does to the answer what was decided.
@@ -169,6 +186,7 @@ async fn perform(shared: &Arc<Shared>, last: &LastWords, mut step: Step) -> Answ
 
 fn said(reply: &Reply, told: Option<(Arc<Shared>, Mark)>) -> Response<Said> {
     let mut answer = Response::new(Said { bytes: Some(reply.body.clone().into()), told });
+    *answer.status_mut() = status_of(reply);
     let headers = answer.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(reply.content_type()));
     if reply.is_open {
@@ -177,10 +195,15 @@ fn said(reply: &Reply, told: Option<(Arc<Shared>, Mark)>) -> Response<Said> {
     answer
 }
 
+fn status_of(reply: &Reply) -> StatusCode {
+    StatusCode::from_u16(reply.status).unwrap_or(StatusCode::OK)
+}
+
 /// The whole is announced, and half of it comes.
 fn half_of(reply: &Reply) -> Vec<u8> {
     let (body, kind) = (reply.body.as_bytes(), reply.content_type());
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n", body.len());
+    let (status, bytes) = (status_of(reply), body.len());
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {bytes}\r\n\r\n");
     [head.as_bytes(), &body[..body.len() / 2]].concat()
 }
 

@@ -76,6 +76,31 @@ pub struct Span {
     pub to: u64,
 }
 
+/// How long, and how often, the providers of the JSON protocol give out a result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct JsonLimits {
+    /// After the end of the task.
+    pub anticaptcha_result_ms: u64,
+    /// After the end of the task.
+    pub capmonster_result_ms: u64,
+    /// After the task was taken.
+    pub capsolver_task_ms: u64,
+    /// CapMonster and CapSolver: getTaskResult for one task.
+    pub polls_max: u64,
+}
+
+impl Default for JsonLimits {
+    fn default() -> Self {
+        Self {
+            anticaptcha_result_ms: 60_000,
+            capmonster_result_ms: 5 * 60_000,
+            capsolver_task_ms: 5 * 60_000,
+            polls_max: 120,
+        }
+    }
+}
+
 /// The limits past which an account or an address is banned for a while.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -150,6 +175,7 @@ pub struct Settings {
     /// After this long a result is gone, and its id is unknown.
     pub result_lifetime_ms: u64,
     pub report_window_ms: u64,
+    pub json: JsonLimits,
     pub image_bytes_min: usize,
     pub image_bytes_max: usize,
     pub image_pixels_max: u32,
@@ -189,6 +215,7 @@ impl Default for Settings {
             busy_code: None,
             result_lifetime_ms: 24 * 3_600_000,
             report_window_ms: 15 * 60_000,
+            json: JsonLimits::default(),
             image_bytes_min: 100,
             image_bytes_max: 600_000,
             image_pixels_max: 1_000,

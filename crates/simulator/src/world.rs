@@ -13,9 +13,10 @@ pub use account::AccountChange;
 use crate::answer::Answer;
 use crate::dice::Dice;
 use crate::faults::Faults;
+use crate::json::{self, Flavour, Kind};
 use crate::ledger::{Report, Shown, Totals, count};
 use crate::pingback::Calls;
-use crate::reply::{Reply, Tongue};
+use crate::reply::{Classic, Given, Reply, Tongue};
 use crate::request;
 use crate::script::{BadScript, Deed, Place, Script};
 use crate::settings::{Profile, Settings};
@@ -42,6 +43,13 @@ impl Endpoint {
     }
 }
 
+/// Where a request comes in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entrance {
+    Classic(Endpoint),
+    Json(json::Door),
+}
+
 /// A request, read.
 #[derive(Debug)]
 pub(crate) struct Arrival {
@@ -49,6 +57,27 @@ pub(crate) struct Arrival {
     pub is_get: bool,
     pub peer: IpAddr,
     pub form: Form,
+    /// What the JSON protocol said beside the parameters; none if it was not spoken.
+    pub ask: Option<json::Ask>,
+}
+
+impl Arrival {
+    /// As the ledger counts it.
+    fn name(&self) -> &'static str {
+        self.ask.as_ref().map_or(self.endpoint.name(), |ask| ask.door.name)
+    }
+
+    fn flavour(&self) -> Option<Flavour> {
+        self.ask.as_ref().map(|ask| ask.door.flavour)
+    }
+
+    /// What the JSON protocol finds wrong with it; the classic one finds out by itself.
+    fn check(&self) -> Result<(), String> {
+        match self.ask.as_ref().and_then(|ask| ask.flaw) {
+            Some(code) => Err(code.to_owned()),
+            None => Ok(()),
+        }
+    }
 }
 
 /// What is true once the reply has been written, and not before.
@@ -80,9 +109,18 @@ pub(crate) enum Outcome {
     Code(String),
 }
 
+/// How a task of the JSON protocol was asked for.
+#[derive(Debug)]
+pub(crate) struct Spoken {
+    pub flavour: Flavour,
+    pub task_type: String,
+    pub kind: &'static Kind,
+}
+
 #[derive(Debug)]
 pub(crate) struct Task {
     pub desk: usize,
+    pub spoken: Option<Spoken>,
     pub method: String,
     pub is_get: bool,
     pub is_json_by_default: bool,
@@ -93,6 +131,8 @@ pub(crate) struct Task {
     pub solves_at: u64,
     pub outcome: Outcome,
     pub is_over: bool,
+    /// When its result is no longer kept.
+    pub gone_at: u64,
     pub vanishes: bool,
     pub is_refunded: bool,
     pub reply_delivered: bool,
@@ -105,6 +145,25 @@ pub(crate) struct Task {
     pub pingbacks_acked: u64,
     pub is_delivered: bool,
     pub reported: Option<Report>,
+    pub reports: u64,
+}
+
+impl Task {
+    fn flavour(&self) -> Option<Flavour> {
+        self.spoken.as_ref().map(|spoken| spoken.flavour)
+    }
+
+    fn given<'a>(&self, id: u64, answer: &'a Answer, with_price: bool) -> Given<'a> {
+        Given {
+            id,
+            answer,
+            kind: self.spoken.as_ref().map_or_else(|| Kind::of_method(&self.method), |spoken| spoken.kind),
+            price_micros: self.price_micros,
+            with_price,
+            taken_at_ms: self.accepted_at,
+            solved_at_ms: self.solves_at,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -157,7 +216,10 @@ impl World {
 
     pub(crate) fn take(&mut self, now: u64, arrival: &Arrival) -> Step {
         self.settle(now);
-        count(&mut self.totals.requests, arrival.endpoint.name());
+        count(&mut self.totals.requests, arrival.name());
+        if arrival.endpoint == Endpoint::Res {
+            count(&mut self.totals.actions, arrival.form.text("action").unwrap_or("none"));
+        }
         let tongue = self.tongue(arrival);
         let plan = self.plan(now, arrival);
         if let Some(deed) = &plan.deed {
@@ -182,7 +244,7 @@ impl World {
                     Endpoint::Res => self.poll(now, arrival, &plan, &mut step),
                 };
                 if let Err(code) = said {
-                    count(&mut self.totals.codes, &code);
+                    count(&mut self.totals.codes, step.tongue.spelled(&code));
                     step.reply = step.tongue.code(&code);
                 }
             }
@@ -191,10 +253,20 @@ impl World {
     }
 
     /// What was planned for the requests that cannot be read is nothing: they are refused.
-    pub(crate) fn refuse_unreadable(&mut self, endpoint: Endpoint) -> Reply {
-        count(&mut self.totals.requests, endpoint.name());
-        count(&mut self.totals.codes, "ERROR_BAD_PARAMETERS");
-        Tongue::of(&Form::default(), self.settings.profile).code("ERROR_BAD_PARAMETERS")
+    pub(crate) fn refuse_unreadable(&mut self, entrance: Entrance) -> Reply {
+        const CODE: &str = "ERROR_BAD_PARAMETERS";
+        let (name, tongue) = match entrance {
+            Entrance::Classic(endpoint) => {
+                let tongue = Classic::of(&Form::default(), self.settings.profile);
+                (endpoint.name(), Tongue::Classic(tongue))
+            }
+            Entrance::Json(door) => {
+                (door.name, Tongue::Json(json::Tongue { flavour: door.flavour, asked: None }))
+            }
+        };
+        count(&mut self.totals.requests, name);
+        count(&mut self.totals.codes, tongue.spelled(CODE));
+        tongue.code(CODE)
     }
 
     fn count_deed(&mut self, deed: &Deed) {
@@ -204,11 +276,18 @@ impl World {
 
     /// A poll of a task whose method defaults to JSON does, too.
     fn tongue(&self, arrival: &Arrival) -> Tongue {
-        let mut tongue = Tongue::of(&arrival.form, self.settings.profile);
-        if arrival.endpoint == Endpoint::Res && !arrival.form.0.contains_key("json") {
-            tongue.is_json = self.asked_for(&arrival.form).is_some_and(|(_, task)| task.is_json_by_default);
+        let asked_for = self.asked_for(&arrival.form);
+        if let Some(flavour) = arrival.flavour() {
+            return Tongue::Json(json::Tongue {
+                flavour,
+                asked: asked_for.map(|(id, task)| (id, task.polls)),
+            });
         }
-        tongue
+        let mut tongue = Classic::of(&arrival.form, self.settings.profile);
+        if arrival.endpoint == Endpoint::Res && !arrival.form.0.contains_key("json") {
+            tongue.is_json = asked_for.is_some_and(|(_, task)| task.is_json_by_default);
+        }
+        Tongue::Classic(tongue)
     }
 
     fn asked_for(&self, form: &Form) -> Option<(u64, &Task)> {
@@ -275,7 +354,9 @@ impl World {
                 }
                 Outcome::Code(_) => {
                     self.totals.failed += 1;
-                    if self.settings.profile == Profile::TwoCaptcha {
+                    // anti-captcha pays its workers for trying.
+                    let is_kept = task.flavour() == Some(Flavour::AntiCaptcha);
+                    if self.settings.profile == Profile::TwoCaptcha && !is_kept {
                         refund(task, desk, &mut self.totals);
                     }
                 }
@@ -295,11 +376,10 @@ impl World {
             deliver(task, &mut self.totals);
         }
     }
+}
 
-    fn is_gone(&self, task: &Task, now: u64) -> bool {
-        task.is_over
-            && (task.vanishes || now >= task.solves_at.saturating_add(self.settings.result_lifetime_ms))
-    }
+fn is_gone(task: &Task, now: u64) -> bool {
+    task.is_over && (task.vanishes || now >= task.gone_at)
 }
 
 fn deliver(task: &mut Task, totals: &mut Totals) {

@@ -30,7 +30,7 @@ pub(crate) struct Marks {
 impl Marks {
     pub(crate) fn of(order: &Order) -> Self {
         let standing = match &order.phase {
-            Phase::Dead { .. } => Standing::Dead,
+            _ if order.needs_a_person() => Standing::Dead,
             phase if phase.is_open() => Standing::Open,
             _ => Standing::AtRest,
         };

@@ -7,10 +7,11 @@ use crate::answer::{Answer, Delivery};
 use crate::event::{Effect, Via};
 use crate::fault::{Fault, FaultClass};
 use crate::key::Key;
-use crate::order::{Order, Phase, Progress};
+use crate::order::{Order, Phase, Progress, TASK_BYTES_MAX};
 use crate::policy::Policy;
 use crate::story::Beat;
 use crate::time::Timestamp;
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
 
@@ -79,12 +80,29 @@ impl Step {
     /// Takes the delivery in: booked as paid, with the expiry that follows from the earliest it can have been solved.
     pub(super) fn receive(&mut self, number: u32, delivery: Delivery) -> Answer {
         self.mark_paid(number);
+        self.remember_task(number);
         self.set_progress(number, Progress::Answered);
         self.tally.cost_micros = delivery.cost.0;
         let unsolved_at = self.next.attempt(number).map_or(self.now, |attempt| attempt.unsolved_at);
         let earliest = delivery.solved_at.map_or(unsolved_at, |at| at.min(self.now).max(unsolved_at));
         let expires = self.next.terms.life.map(|life| earliest + life);
         Answer { goods: delivery.goods, attempt: number, earliest, expires, cost: delivery.cost }
+    }
+
+    /// A callback may be the first to say what the provider calls it.
+    pub(super) fn learn_task(&mut self, number: u32, task: Option<String>) {
+        if let Some(attempt) = self.next.attempt_mut(number) {
+            attempt.task = task.filter(|task| task.len() <= TASK_BYTES_MAX);
+        }
+    }
+
+    /// Under its name alone can the answer be reported.
+    fn remember_task(&mut self, number: u32) {
+        if let Some(attempt) = self.next.attempt_mut(number)
+            && let Progress::Solving { task } | Progress::Trailing { task, .. } = &attempt.progress
+        {
+            attempt.task = Some(task.clone());
+        }
     }
 
     pub(super) fn solve(mut self, number: u32, answer: Answer, via: Via, policy: &Policy) -> Decision {

@@ -105,6 +105,12 @@ pub fn place(
         Phase::Solved { answer, .. } if good(answer) && order.shelf().is_some() => {
             Step::new(order, now).take_off_the_shelf()
         }
+        // Nobody is given again what a caller has said to be bad; whoever comes with his own key repeats himself.
+        Phase::Solved { .. }
+            if !order.terms.keyed && order.report().is_some_and(|report| !report.is_good) =>
+        {
+            Step::new(order, now).begin_life(terms, policy)
+        }
         Phase::Solved { answer, at } if good(answer) && is_a_repeat(order, *at, now, policy) => {
             stands(if order.terms.keyed { Origin::Replayed } else { Origin::Cached })
         }
@@ -147,6 +153,8 @@ pub(super) fn unborn(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
         last_attempt: 0,
         retries: [0; FaultClass::ALL.len()],
         possible_doubles: 0,
+        listeners: Vec::new(),
+        last_listener: 0,
         story: Story::default(),
     }
 }
@@ -258,18 +266,22 @@ impl Step {
     }
 
     pub(super) fn replayed(mut self, policy: &Policy) -> Decision {
-        if !matches!(self.next.phase, Phase::Dead { .. }) {
-            return Decision::Ignore(WhyIgnored::WrongPhase);
+        let is_told_again = self.tell_again();
+        match self.next.phase {
+            Phase::Dead { .. } => self.restart(policy),
+            _ if is_told_again => {}
+            _ => return Decision::Ignore(WhyIgnored::WrongPhase),
         }
-        self.restart(policy);
         self.tell(Beat::Replayed);
         self.done()
     }
 
     /// It ends as if it had been cancelled. What may be paid for trails on, for the stock.
     pub(super) fn dropped(mut self) -> Decision {
+        let is_told_no_more = self.tell_no_more();
         if !matches!(self.next.phase, Phase::Dead { .. }) {
-            return Decision::Ignore(WhyIgnored::WrongPhase);
+            self.tell(Beat::Dropped);
+            return if is_told_no_more { self.done() } else { Decision::Ignore(WhyIgnored::WrongPhase) };
         }
         self.tally.cancelled = 1;
         self.next.wanted = false;

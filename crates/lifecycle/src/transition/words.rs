@@ -182,7 +182,10 @@ impl Step {
         let faulted = attempt.progress == Progress::Faulted;
         match (word, task) {
             // Whatever came before: it is paid for.
-            (Word::Answered(delivery), _) => self.answered(number, delivery, Via::Callback, policy),
+            (Word::Answered(delivery), task) => {
+                self.learn_task(number, task);
+                self.answered(number, delivery, Via::Callback, policy)
+            }
             (Word::Faulted(_), _) if faulted => Decision::Ignore(WhyIgnored::OldNews),
             (Word::Faulted(fault), _)
                 if matches!(fault.class, FaultClass::Unsolvable | FaultClass::Caller) =>

@@ -3,8 +3,8 @@
 use super::Written;
 use quittance_lifecycle::{
     Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, FailCause, Fault, FaultClass, Gate, Goods, Key,
-    Money, Order, Phase, PollOutcome, Progress, Reuse, Story, SubmitOutcome, Target, Terms, Timestamp, Value,
-    Via, Word,
+    Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse, Story,
+    SubmitOutcome, Target, TellOutcome, Telling, Terms, Timestamp, Value, Via, Word,
 };
 use quittance_ports::Arrival;
 use std::collections::BTreeMap;
@@ -184,12 +184,32 @@ impl Any {
             unsolved_at: self.moment(),
             accepted: self.flag(),
             progress,
+            task: None,
+            report: self.maybe(Self::report),
         }
+    }
+
+    fn report(&mut self) -> Report {
+        let passing = match self.below(4) {
+            0 => Passing::Owed { at: self.moment(), tries: self.small() },
+            1 => Passing::Passed,
+            2 => Passing::Refused { code: self.text() },
+            _ => Passing::Lost,
+        };
+        Report { is_good: self.flag(), at: self.moment(), passing }
+    }
+
+    fn listener(&mut self) -> Listener {
+        let telling = match self.flag() {
+            true => Telling::Owed { at: self.moment(), tries: self.small() },
+            false => Telling::Dead { at: self.moment(), why: self.text() },
+        };
+        Listener { number: self.count(), url: self.text(), dialect: self.text(), telling }
     }
 
     fn beat(&mut self) -> Beat {
         let (attempt, until) = (self.count(), self.moment());
-        match self.below(22) {
+        match self.below(25) {
             0 => Beat::Placed { life: self.count() },
             1 => Beat::Rejoined,
             2 => Beat::Deferred { until },
@@ -211,6 +231,9 @@ impl Any {
             18 => Beat::Buried { cause: self.dead_cause() },
             19 => Beat::Cancelled,
             20 => Beat::Dropped,
+            21 => Beat::Reported { attempt, is_good: self.flag() },
+            22 => Beat::Told { listener: attempt },
+            23 => Beat::NotTold { listener: attempt, why: self.text() },
             _ => Beat::Replayed,
         }
     }
@@ -230,6 +253,8 @@ impl Any {
             last_attempt: self.count(),
             retries: std::array::from_fn(|_| self.small()),
             possible_doubles: self.count(),
+            listeners: self.list(3, Self::listener),
+            last_listener: self.count(),
             story: Story { entries: self.list(6, entry), left_out: self.count() },
         }
     }
@@ -252,6 +277,18 @@ impl Any {
         }
     }
 
+    fn report_outcome(&mut self) -> ReportOutcome {
+        match self.below(3) {
+            0 => ReportOutcome::Taken,
+            1 => ReportOutcome::Refused { code: self.text() },
+            _ => ReportOutcome::NoWord,
+        }
+    }
+
+    fn tell_outcome(&mut self) -> TellOutcome {
+        if self.flag() { TellOutcome::Taken } else { TellOutcome::NotTaken { why: self.text() } }
+    }
+
     fn word(&mut self) -> Word {
         if self.flag() { Word::Answered(self.delivery()) } else { Word::Faulted(self.fault()) }
     }
@@ -262,7 +299,7 @@ impl Any {
 
     pub(super) fn arrival(&mut self) -> Arrival {
         let attempt = self.count();
-        let event = match self.below(10) {
+        let event = match self.below(14) {
             0 => Event::Woken { stamp: self.wide(), gate: self.gate() },
             1 => Event::Submitted { attempt, outcome: self.submit_outcome() },
             2 => Event::Polled { attempt, asked: self.moment(), outcome: self.poll_outcome() },
@@ -272,6 +309,10 @@ impl Any {
             6 => Event::Cancelled,
             7 => Event::Replayed,
             8 => Event::Dropped,
+            9 => Event::Reported { is_good: self.flag() },
+            10 => Event::ReportPassed { attempt, outcome: self.report_outcome() },
+            11 => Event::ListenedFor { url: self.text(), dialect: self.text() },
+            12 => Event::Told { listener: attempt, outcome: self.tell_outcome() },
             _ => Event::Released,
         };
         Arrival { key: Key(self.digest()), born: self.moment(), event }

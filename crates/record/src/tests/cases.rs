@@ -3,8 +3,8 @@
 use super::Written;
 use quittance_lifecycle::{
     Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, FailCause, Fault, FaultClass, Gate, Goods, Key,
-    Money, Order, Phase, PollOutcome, Progress, Reuse, Story, SubmitOutcome, Target, Terms, Timestamp, Value,
-    Via, Word,
+    Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse, Story,
+    SubmitOutcome, Target, TellOutcome, Telling, Terms, Timestamp, Value, Via, Word,
 };
 use quittance_ports::Arrival;
 use std::collections::BTreeMap;
@@ -115,7 +115,15 @@ fn fault(class: FaultClass) -> Fault {
 }
 
 fn attempt(number: u32, progress: Progress) -> Attempt {
-    Attempt { number, sent: at(1), unsolved_at: at(16), accepted: number != 1, progress }
+    Attempt {
+        number,
+        sent: at(1),
+        unsolved_at: at(16),
+        accepted: number != 1,
+        progress,
+        task: None,
+        report: None,
+    }
 }
 
 fn order(phase: Phase) -> Order {
@@ -132,6 +140,8 @@ fn order(phase: Phase) -> Order {
         last_attempt: 0,
         retries: [0; FaultClass::ALL.len()],
         possible_doubles: 0,
+        listeners: Vec::new(),
+        last_listener: 0,
         story: Story { entries: vec![Entry { at: at(0), beat: Beat::Placed { life: 1 } }], left_out: 0 },
     }
 }
@@ -228,7 +238,58 @@ fn parts() -> Vec<(&'static str, Written)> {
         ),
         ("order-without-a-story", Order { story: Story::default(), ..order(queued.clone()) }),
         ("order-dropped", Order { story: dropped, ..order(queued) }),
+        (
+            "order-with-errands",
+            Order {
+                attempts: reports().into_iter().zip(1..).map(|(report, n)| reported(n, report)).collect(),
+                listeners: listeners(),
+                last_listener: 7,
+                story: Story {
+                    entries: errands()
+                        .into_iter()
+                        .zip(1..)
+                        .map(|(beat, n)| Entry { at: at(n), beat })
+                        .collect(),
+                    left_out: 0,
+                },
+                ..order(Phase::Solved { answer: answer(), at: at(21) })
+            },
+        ),
     ])
+}
+
+fn reported(number: u32, report: Report) -> Attempt {
+    Attempt { task: Some(secret("73045")), report: Some(report), ..attempt(number, Progress::Answered) }
+}
+
+fn reports() -> Vec<Report> {
+    let report = |is_good, passing| Report { is_good, at: at(30), passing };
+    vec![
+        report(true, Passing::Owed { at: at(60), tries: 2 }),
+        report(false, Passing::Passed),
+        report(false, Passing::Refused { code: "ERROR_DUPLICATE_REPORT".into() }),
+        report(true, Passing::Lost),
+    ]
+}
+
+fn listeners() -> Vec<Listener> {
+    let listener = |number, dialect: &str, telling| {
+        let url = format!("https://caller.example.com/{SECRET}");
+        Listener { number, url, dialect: dialect.into(), telling }
+    };
+    vec![
+        listener(3, "2captcha", Telling::Owed { at: at(40), tries: 0 }),
+        listener(5, "v1", Telling::Owed { at: at(41), tries: 3 }),
+        listener(7, "capsolver", Telling::Dead { at: at(99), why: "HTTP 500".into() }),
+    ]
+}
+
+fn errands() -> Vec<Beat> {
+    vec![
+        Beat::Reported { attempt: 1, is_good: false },
+        Beat::Told { listener: 1 },
+        Beat::NotTold { listener: 7, why: "HTTP 500".into() },
+    ]
 }
 
 fn retries<const N: usize>(counts: [(FaultClass, u8); N]) -> [u8; FaultClass::ALL.len()] {
@@ -304,6 +365,19 @@ fn arrivals() -> Vec<(&'static str, Written)> {
         ("arrival-replayed", Event::Replayed),
         ("arrival-dropped", Event::Dropped),
         ("arrival-released", Event::Released),
+        ("arrival-reported", Event::Reported { is_good: false }),
+        ("arrival-report-passed", Event::ReportPassed { attempt: 1, outcome: ReportOutcome::Taken }),
+        ("arrival-report-no-word", Event::ReportPassed { attempt: 1, outcome: ReportOutcome::NoWord }),
+        (
+            "arrival-report-refused",
+            Event::ReportPassed { attempt: 1, outcome: ReportOutcome::Refused { code: "ERROR_X".into() } },
+        ),
+        ("arrival-listened-for", Event::ListenedFor { url: secret("https://a.test/"), dialect: "v1".into() }),
+        ("arrival-told", Event::Told { listener: 2, outcome: TellOutcome::Taken }),
+        (
+            "arrival-not-told",
+            Event::Told { listener: 2, outcome: TellOutcome::NotTaken { why: "HTTP 500".into() } },
+        ),
     ]
     .map(|(name, event)| (name, Written::Arrival(arrival(event))))
     .into();

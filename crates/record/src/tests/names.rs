@@ -1,6 +1,7 @@
 //! Which names a record uses, and where: so that tests that claim to try every variant can be held to it.
 
-use crate::arrival::{EventName, GateName, PollName, SubmitName, WordName};
+use crate::afterwards::{PassingName, TellingName};
+use crate::arrival::{EventName, GateName, PollName, ReportName, SubmitName, TellName, WordName};
 use crate::attempt::ProgressName;
 use crate::fields::Named;
 use crate::phase::{DeadName, FailName, PhaseName};
@@ -13,7 +14,7 @@ use std::collections::BTreeSet;
 pub(super) const NAMED: [&str; 4] = ["is", "class", "via", "reuse"];
 
 /// Every place where names stand, with those that can stand there.
-const PLACES: [(&str, &[&str]); 20] = [
+const PLACES: [(&str, &[&str]); 24] = [
     ("/reuse", Reuse::NAMES),
     ("/phase/is", PhaseName::NAMES),
     ("/phase(failed)/cause/is", FailName::NAMES),
@@ -30,6 +31,10 @@ const PLACES: [(&str, &[&str]); 20] = [
     ("/event(submitted)/outcome/is", SubmitName::NAMES),
     ("/event(polled)/outcome/is", PollName::NAMES),
     ("/event(called_back)/outcome/is", WordName::NAMES),
+    ("/event(report_passed)/outcome/is", ReportName::NAMES),
+    ("/event(told)/outcome/is", TellName::NAMES),
+    ("/attempts(answered)/report/is", PassingName::NAMES),
+    ("/listeners/is", TellingName::NAMES),
     ("/phase(failed)/cause(refused)/fault/class", &["caller"]),
     ("/phase(dead)/cause(spent)/fault/class", &["busy"]),
     ("/event(submitted)/outcome(refused)/fault/class", &["unsolvable"]),

@@ -188,6 +188,14 @@ pub(super) fn a_missing_part_is_a_fault(provider: Arc<dyn Provider>) -> Arc<dyn 
 
 #[async_trait]
 impl Provider for WrongProvider {
+    async fn report(&self, task: &str, is_good: bool) -> quittance_lifecycle::ReportOutcome {
+        self.provider.report(task, is_good).await
+    }
+
+    async fn account(&self) -> Option<quittance_ports::Account> {
+        self.provider.account().await
+    }
+
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         (self.submitted)(self.provider.submit(submission).await)
     }

@@ -3,7 +3,7 @@
 use crate::world::since_start;
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Terms, Value,
+    Delivery, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Value,
 };
 use quittance_ports::{Callback, Provider, Saying, Submission};
 use quittance_sim::executor::Executor;
@@ -67,6 +67,8 @@ struct Notes {
     solve_ms: BTreeMap<String, u64>,
     submits: Vec<Submit>,
     polls: Vec<(u64, Vec<String>)>,
+    reports: Vec<(String, bool)>,
+    report_replies: VecDeque<ReportOutcome>,
     batch_max: usize,
     /// How long a poll is under way.
     poll_ms: u64,
@@ -156,6 +158,21 @@ impl Script {
         self.notes().polls.clone()
     }
 
+    /// What becomes of the next reports; after that they are taken.
+    pub(crate) fn on_report(&self, replies: &[ReportOutcome]) {
+        self.notes().report_replies.extend(replies.iter().cloned());
+    }
+
+    /// Whatever was said about reports is over.
+    pub(crate) fn forget_reports(&self) {
+        self.notes().report_replies.clear();
+    }
+
+    /// Every report: of which task, and whether it was good.
+    pub(crate) fn reports(&self) -> Vec<(String, bool)> {
+        self.notes().reports.clone()
+    }
+
     fn note_submit(&self, submission: &Submission<'_>) -> (Reply, String) {
         let site = site(submission.terms);
         let mut notes = self.notes();
@@ -195,6 +212,16 @@ pub(crate) fn token_of(task: &str) -> String {
 
 #[async_trait]
 impl Provider for Script {
+    async fn report(&self, task: &str, is_good: bool) -> ReportOutcome {
+        let mut notes = self.notes();
+        notes.reports.push((task.to_owned(), is_good));
+        notes.report_replies.pop_front().unwrap_or(ReportOutcome::Taken)
+    }
+
+    async fn account(&self) -> Option<quittance_ports::Account> {
+        None
+    }
+
     fn submit_interval(&self) -> std::time::Duration {
         std::time::Duration::ZERO
     }

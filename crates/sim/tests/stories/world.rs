@@ -1,6 +1,7 @@
 //! A world that is small enough to tell a story in: one store, one scripted provider, nodes that come and go, and
 //! callers who write down what they were told and when.
 
+use crate::post::Post;
 use crate::provider::Script;
 use crate::store::MoodyStore;
 use async_trait::async_trait;
@@ -26,6 +27,7 @@ pub(crate) struct World {
     pub(crate) executor: Executor,
     pub(crate) store: MoodyStore,
     pub(crate) provider: Script,
+    pub(crate) post: Post,
     pub(crate) policy: Policy,
     last_group: Cell<Group>,
 }
@@ -46,6 +48,7 @@ pub(crate) fn world_with(policy: Policy, seed: u64) -> World {
     World {
         store: MoodyStore::new(&executor),
         provider: Script::new(&executor),
+        post: Post::new(&executor),
         executor,
         policy,
         last_group: Cell::new(WORLD),
@@ -99,7 +102,10 @@ impl World {
         adjust(&mut settings);
         let clock = Arc::new(TrueClock { executor: self.executor.clone(), asked: Mutex::default() });
         let (store, provider) = (Arc::new(self.store.clone()), Arc::new(self.provider.clone()));
-        let engine = Engine::new(quittance_engine::World { store, provider, clock, spill }, settings);
+        let engine = Engine::new(
+            quittance_engine::World { store, provider, clock, spill, courier: Arc::new(self.post.clone()) },
+            settings,
+        );
         let node = Node {
             engine: Arc::new(engine),
             executor: self.executor.clone(),

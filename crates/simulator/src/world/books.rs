@@ -1,7 +1,8 @@
 //! What the judge and the operator may see and change: the ledger, how things stand, the faults and the script.
 
-use super::{Outcome, Task, World};
+use super::{Outcome, Task, World, is_gone};
 use crate::faults::Faults;
+use crate::json::Flavour;
 use crate::ledger::{Entry, Ledger, Standing, State, Totals};
 use crate::script::{BadScript, Rule, Script};
 use crate::world::AccountChange;
@@ -22,8 +23,7 @@ impl World {
     }
 
     fn sums(&self, now: u64) -> Totals {
-        let is_vanished =
-            |task: &&Task| matches!(task.outcome, Outcome::Answer(_)) && self.is_gone(task, now);
+        let is_vanished = |task: &&Task| matches!(task.outcome, Outcome::Answer(_)) && is_gone(task, now);
         Totals {
             open: self.open.len() as u64,
             vanished: self.tasks.values().filter(is_vanished).count() as u64,
@@ -40,11 +40,13 @@ impl World {
         let state = match &task.outcome {
             _ if !task.is_over => State::Open,
             Outcome::Code(_) => State::Failed,
-            Outcome::Answer(_) if self.is_gone(task, now) => State::Vanished,
+            Outcome::Answer(_) if is_gone(task, now) => State::Vanished,
             Outcome::Answer(_) => State::Solved,
         };
         Entry {
-            id: id.to_string(),
+            id: task.flavour().map_or_else(|| id.to_string(), |flavour| flavour.spelled_id(id)),
+            protocol: task.flavour().map_or("classic", Flavour::name).to_owned(),
+            task_type: task.spoken.as_ref().map(|spoken| spoken.task_type.clone()),
             account: self.desks[task.desk].name.clone(),
             method: task.method.clone(),
             verb: if task.is_get { "GET" } else { "POST" }.to_owned(),
@@ -66,6 +68,7 @@ impl World {
             pingbacks_acked: task.pingbacks_acked,
             delivered: task.is_delivered,
             reported: task.reported,
+            reports: task.reports,
         }
     }
 

@@ -1,11 +1,12 @@
 //! res.php: answers for whoever asks with the right key and the right id, the balance, reports, and the addresses that
 //! may be called back. Asking changes nothing, so it can be repeated.
 
-use super::{Arrival, Endpoint, Outcome, Plan, Step, Task, World, deliver, refund};
+use super::{Arrival, Endpoint, Entrance, Outcome, Plan, Step, Task, World, deliver, is_gone, refund};
 use crate::answer::Answer;
+use crate::json::{self, Flavour};
 use crate::ledger::{Report, count};
-use crate::pingback::Address;
-use crate::reply::{NOT_READY, Reply, Tongue, balance};
+use crate::pingback::{Address, Words};
+use crate::reply::{Classic, NOT_READY, Reply};
 use crate::script::Deed;
 use crate::settings::Profile;
 use std::net::IpAddr;
@@ -26,20 +27,22 @@ impl World {
         step: &mut Step,
     ) -> Result<(), String> {
         let desk = self.admit(now, arrival)?;
+        arrival.check()?;
         let form = &arrival.form;
         step.reply = match form.text("action").unwrap_or_default() {
             "get" if form.0.contains_key("ids") => self.read_many(now, desk, arrival, plan, step)?,
             "get" => self.read_one(now, desk, arrival, plan, step, false)?,
             "get2" => self.read_one(now, desk, arrival, plan, step, true)?,
-            "getbalance" => step.tongue.bare(&balance(self.desks[desk].balance_micros)),
+            "getbalance" => step.tongue.balance(self.desks[desk].balance_micros),
             "reportgood" => self.report(now, desk, arrival, step, Report::Good)?,
             "reportbad" => self.report(now, desk, arrival, step, Report::Bad)?,
             "threadsinfo" if self.settings.profile == Profile::CaptchaAi => {
                 let (threads, working) = (self.desks[desk].threads, self.desks[desk].open);
-                step.tongue.json(format!(r#"{{"status":1,"threads":{threads},"working_threads":{working}}}"#))
+                let tongue = step.tongue.classic()?;
+                tongue.json(format!(r#"{{"status":1,"threads":{threads},"working_threads":{working}}}"#))
             }
             "add_pingback" | "get_pingback" | "del_pingback" => {
-                self.pingbacks(desk, arrival, &step.tongue)?
+                self.pingbacks(desk, arrival, step.tongue.classic()?)?
             }
             _ => return Err("ERROR_EMPTY_ACTION".to_owned()),
         };
@@ -53,7 +56,7 @@ impl World {
             return Err("ERROR_WRONG_ID_FORMAT".to_owned());
         }
         let id: u64 = id.parse().map_err(|_| "ERROR_WRONG_ID_FORMAT".to_owned())?;
-        let task = self.tasks.get(&id).filter(|task| task.desk == desk && !self.is_gone(task, now));
+        let task = self.tasks.get(&id).filter(|task| task.desk == desk && !is_gone(task, now));
         let task = task.ok_or("ERROR_WRONG_CAPTCHA_ID")?;
         match &task.outcome {
             _ if !task.is_over => Err(NOT_READY.to_owned()),
@@ -74,9 +77,21 @@ impl World {
         if plan.shaping.contains(&Deed::Vanish) {
             self.vanish(arrival);
         }
+        self.check_patience(arrival)?;
         let (id, task, answer) = self.read(now, desk, arrival.form.text("id").unwrap_or_default())?;
         step.mark.given.push(id);
-        Ok(step.tongue.answer(answer, with_price.then_some(task.price_micros)))
+        Ok(step.tongue.answer(&task.given(id, answer, with_price)))
+    }
+
+    /// Two providers of the JSON protocol answer only so often for one task.
+    fn check_patience(&self, arrival: &Arrival) -> Result<(), String> {
+        let Some((_, task)) = self.asked_for(&arrival.form) else { return Ok(()) };
+        match task.flavour() {
+            _ if task.polls <= self.settings.json.polls_max => Ok(()),
+            Some(Flavour::CapMonster) => Err("ERROR_TOO_MUCH_REQUESTS".to_owned()),
+            Some(Flavour::CapSolver) => Err("ERROR_WRONG_CAPTCHA_ID".to_owned()),
+            Some(Flavour::TwoCaptcha | Flavour::AntiCaptcha) | None => Ok(()),
+        }
     }
 
     fn vanish(&mut self, arrival: &Arrival) {
@@ -116,10 +131,10 @@ impl World {
                 Err(code) => code,
             });
         }
-        Ok(step.tongue.bare(&parts.join("|")))
+        Ok(step.tongue.classic()?.bare(&parts.join("|")))
     }
 
-    /// solve.php has waited for its task.
+    /// Whoever answers in the same breath has waited for his task.
     pub(crate) fn answer_awaited(&mut self, now: u64, id: u64, step: &mut Step) {
         self.settle(now);
         let Some(task) = self.tasks.get(&id) else { return };
@@ -127,7 +142,7 @@ impl World {
         step.reply = match &task.outcome {
             Outcome::Answer(answer) => {
                 step.mark.given.push(id);
-                step.tongue.answer(answer, None)
+                step.tongue.answer(&task.given(id, answer, false))
             }
             Outcome::Code(code) => step.tongue.code(code),
         };
@@ -146,6 +161,8 @@ impl World {
             Profile::CaptchaAi => "ERROR_REPORT_NOT_RECORDED",
         };
         let asked = arrival.form.text("id").unwrap_or_default();
+        let told = asked.parse().ok().and_then(|id: u64| self.tasks.get_mut(&id));
+        told.into_iter().for_each(|task| task.reports += 1);
         let id = match self.read(now, desk, asked) {
             Ok((id, ..)) => id,
             Err(code) if code.starts_with("ERROR_WRONG_") => return Err(code),
@@ -155,6 +172,9 @@ impl World {
         let (window, profile) = (self.settings.report_window_ms, self.settings.profile);
         let desk = &mut self.desks[desk];
         let task = self.tasks.get_mut(&id).ok_or("ERROR_WRONG_CAPTCHA_ID")?;
+        if arrival.ask.as_ref().is_some_and(|ask| !ask.concerns.suits(&task.method)) {
+            return Err("ERROR_WRONG_CAPTCHA_ID".to_owned());
+        }
         if task.reported.is_some() {
             return Err("ERROR_DUPLICATE_REPORT".to_owned());
         }
@@ -174,10 +194,10 @@ impl World {
                 }
             }
         }
-        Ok(step.tongue.bare("OK_REPORT_RECORDED"))
+        Ok(step.tongue.reported())
     }
 
-    fn pingbacks(&mut self, desk: usize, arrival: &Arrival, tongue: &Tongue) -> Result<Reply, String> {
+    fn pingbacks(&mut self, desk: usize, arrival: &Arrival, tongue: &Classic) -> Result<Reply, String> {
         let known = &mut self.desks[desk].pingbacks;
         let address = arrival.form.text("addr");
         match (arrival.form.text("action"), address) {
@@ -205,15 +225,30 @@ impl World {
         }
     }
 
-    /// Where to call for this task, and what to say; none if it is no longer known.
-    pub(crate) fn pingback(&mut self, now: u64, generation: u64, id: u64) -> Option<(String, String)> {
+    /// Where to call for this task, and what to say there: the truth, or the id and the outcome of a `lie`. None if the
+    /// task is no longer known.
+    pub(crate) fn pingback(
+        &mut self,
+        now: u64,
+        generation: u64,
+        id: u64,
+        lie: Option<&(u64, Outcome)>,
+    ) -> Option<(String, Words)> {
         self.settle(now);
         let task = self.tasks.get(&id).filter(|_| generation == self.generation)?;
-        let said = match &task.outcome {
-            Outcome::Answer(answer) => answer.plain(),
-            Outcome::Code(code) => code.clone(),
+        let (id, outcome) = lie.map_or((id, &task.outcome), |(id, outcome)| (*id, outcome));
+        let words = match (task.flavour(), outcome) {
+            (Some(flavour), outcome) => {
+                let tongue = json::Tongue { flavour, asked: None };
+                Words::Json(match outcome {
+                    Outcome::Answer(answer) => tongue.callback(Ok(&task.given(id, answer, false)), id),
+                    Outcome::Code(code) => tongue.callback(Err(code), id),
+                })
+            }
+            (None, Outcome::Answer(answer)) => Words::Form { id, code: answer.plain() },
+            (None, Outcome::Code(code)) => Words::Form { id, code: code.clone() },
         };
-        Some((task.pingback.clone()?, said))
+        Some((task.pingback.clone()?, words))
     }
 
     /// A pingback was sent; it was answered with 200 or it was not. One that lies about the answer delivers none.
@@ -243,12 +278,12 @@ impl World {
         count(&mut self.totals.faults, name);
     }
 
-    pub(crate) fn endpoint(path: &str, profile: Profile) -> Option<Endpoint> {
+    pub(crate) fn entrance(path: &str, profile: Profile) -> Option<Entrance> {
         match path {
-            "/in.php" => Some(Endpoint::In),
-            "/res.php" => Some(Endpoint::Res),
-            "/solve.php" if profile == Profile::CaptchaAi => Some(Endpoint::Solve),
-            _ => None,
+            "/in.php" => Some(Entrance::Classic(Endpoint::In)),
+            "/res.php" => Some(Entrance::Classic(Endpoint::Res)),
+            "/solve.php" if profile == Profile::CaptchaAi => Some(Entrance::Classic(Endpoint::Solve)),
+            _ => json::Door::at(path).map(Entrance::Json),
         }
     }
 }

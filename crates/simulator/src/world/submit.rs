@@ -1,9 +1,10 @@
 //! in.php: whether a task is taken, what it costs, when it will be solved and by which answer. All of that is settled
 //! when it is taken, so that nothing that is asked later can change it.
 
-use super::{Arrival, Endpoint, Outcome, Plan, Step, Task, World};
+use super::{Arrival, Endpoint, Outcome, Plan, Spoken, Step, Task, World};
 use crate::answer::Answer;
 use crate::dice::{Dice, digest};
+use crate::json::{Flavour, Kind};
 use crate::ledger::count;
 use crate::pingback::{Address, Calls, first_parameter_only};
 use crate::request::{self, Wanted};
@@ -52,7 +53,7 @@ impl World {
         step: &mut Step,
     ) -> Result<(), String> {
         if arrival.form.text("method") == Some("get_server_errors") {
-            step.reply = step.tongue.bare(&SERVER_ERRORS.join("|"));
+            step.reply = step.tongue.classic()?.bare(&SERVER_ERRORS.join("|"));
             return Ok(());
         }
         let desk = self.admit(now, arrival)?;
@@ -61,17 +62,17 @@ impl World {
         let (wanted, price_micros) = outcome?;
         let (id, calls) = self.accept(now, desk, arrival, plan, &wanted, price_micros);
         step.calls = calls;
-        match arrival.endpoint {
-            Endpoint::Solve => step.awaited = self.tasks.get(&id).map(|task| (id, task.solves_at)),
-            _ => {
-                step.reply = step.tongue.accepted(id, &wanted.method);
-                step.mark.submitted = Some(id);
-            }
+        if is_answered_at_once(arrival, &wanted) {
+            step.awaited = self.tasks.get(&id).map(|task| (id, task.solves_at));
+        } else {
+            step.reply = step.tongue.accepted(id, &wanted.method);
+            step.mark.submitted = Some(id);
         }
         Ok(())
     }
 
     fn consider(&mut self, desk: usize, arrival: &Arrival) -> Result<(Wanted, u64), String> {
+        arrival.check()?;
         let settings = self.settings.clone();
         let wanted = Wanted::read(&arrival.form, &settings)?;
         if arrival.endpoint == Endpoint::Solve && wanted.shown.is_none() {
@@ -110,8 +111,14 @@ impl World {
         let is_early = deeds.contains(&Deed::Early);
         let solves_at = now + if is_early { 0 } else { fate.solve_ms.min(SOLVE_MS_MAX) };
         let calls = goes_back.then_some(Calls { id, at: solves_at, generation: self.generation, deeds });
+        let spoken = arrival.ask.as_ref().map(|ask| Spoken {
+            flavour: ask.door.flavour,
+            task_type: ask.task_type.clone(),
+            kind: ask.kind.unwrap_or_else(|| Kind::of_method(&wanted.method)),
+        });
         let task = Task {
             desk,
+            spoken,
             method: wanted.method.clone(),
             is_get: arrival.is_get,
             is_json_by_default: wanted.method.starts_with("geetest"),
@@ -122,6 +129,7 @@ impl World {
             solves_at,
             outcome: fate.outcome,
             is_over: false,
+            gone_at: self.gone_at(arrival, now, solves_at),
             vanishes: fate.vanishes,
             is_refunded: false,
             reply_delivered: false,
@@ -134,6 +142,7 @@ impl World {
             pingbacks_acked: 0,
             is_delivered: false,
             reported: None,
+            reports: 0,
         };
         self.book(id, desk, task);
         (id, calls)
@@ -143,10 +152,15 @@ impl World {
     fn fate(&mut self, id: u64, arrival: &Arrival, plan: &Plan, wanted: &Wanted, goes_back: bool) -> Fate {
         let mut dice = Dice::of(plan.luck, "task", 0);
         let span = self.settings.solve_span(&wanted.method);
-        let answer = Answer::make(id, plan.luck, wanted, &arrival.form, self.settings.profile);
+        let (flavour, profile) = (arrival.flavour(), self.settings.profile);
+        let name = flavour.map_or_else(|| id.to_string(), |flavour| flavour.spelled_id(id));
+        let profile = flavour.is_none().then_some(profile);
+        let answer = Answer::make(&name, plan.luck, wanted, &arrival.form, profile);
+        // A machine that answers in the same breath is quicker than people.
+        let hurry = if flavour.is_some() && is_answered_at_once(arrival, wanted) { 10 } else { 1 };
         let mut fate = Fate {
             outcome: Outcome::Answer(answer),
-            solve_ms: self.settings.at_speed(dice.between(span.from, span.to)),
+            solve_ms: self.settings.at_speed(dice.between(span.from, span.to)) / hurry,
             vanishes: false,
         };
         if self.is_used_challenge(wanted, arrival) {
@@ -169,6 +183,17 @@ impl World {
             }
         }
         fate
+    }
+
+    fn gone_at(&self, arrival: &Arrival, now: u64, solves_at: u64) -> u64 {
+        let limits = &self.settings.json;
+        let own = match arrival.flavour() {
+            Some(Flavour::AntiCaptcha) => solves_at.saturating_add(limits.anticaptcha_result_ms),
+            Some(Flavour::CapMonster) => solves_at.saturating_add(limits.capmonster_result_ms),
+            Some(Flavour::CapSolver) => now.saturating_add(limits.capsolver_task_ms),
+            Some(Flavour::TwoCaptcha) | None => u64::MAX,
+        };
+        own.min(solves_at.saturating_add(self.settings.result_lifetime_ms))
     }
 
     fn book(&mut self, id: u64, desk: usize, task: Task) {
@@ -211,7 +236,10 @@ impl World {
         let Some(url) = arrival.form.text("pingback") else { return (None, None) };
         let url = if arrival.is_get { first_parameter_only(url) } else { url.to_owned() };
         let is_registered = || self.desks[desk].pingbacks.iter().any(|known| Address::same_host(known, &url));
-        let is_strict = self.settings.strict_pingback && self.settings.profile == Profile::TwoCaptcha;
+        let is_two_captcha = arrival
+            .flavour()
+            .map_or(self.settings.profile == Profile::TwoCaptcha, |flavour| flavour == Flavour::TwoCaptcha);
+        let is_strict = self.settings.strict_pingback && is_two_captcha;
         let refused = match Address::read(&url) {
             Err(why) => Some(why),
             Ok(_) if is_strict && !is_registered() => Some("not registered"),
@@ -229,4 +257,10 @@ impl World {
         }
         deeds
     }
+}
+
+/// solve.php always waits for the answer, and CapSolver's createTask does for a picture.
+fn is_answered_at_once(arrival: &Arrival, wanted: &Wanted) -> bool {
+    let is_picture = wanted.pictures > 0;
+    arrival.endpoint == Endpoint::Solve || (arrival.flavour() == Some(Flavour::CapSolver) && is_picture)
 }

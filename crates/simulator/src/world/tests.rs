@@ -16,7 +16,7 @@ fn timed(ms: u64) -> Settings {
 
 fn arrival(endpoint: Endpoint, params: &str) -> Arrival {
     let form = Form::read(&format!("key={DEMO_KEY}&{params}"), None, b"").expect("a good form");
-    Arrival { endpoint, is_get: true, peer: Ipv4Addr::LOCALHOST.into(), form }
+    Arrival { endpoint, is_get: true, peer: Ipv4Addr::LOCALHOST.into(), form, ask: None }
 }
 
 fn submit(world: &mut World, now: u64) -> String {
@@ -122,7 +122,7 @@ fn a_pingback_of_before_a_reset_finds_nothing() {
     let mut world = world(timed(1));
     let wish = format!("{TURNSTILE}&pingback=http://127.0.0.1:1/");
     let calls = world.take(0, &arrival(Endpoint::In, &wish)).calls.expect("a pingback is wanted");
-    assert!(world.pingback(5, calls.generation, calls.id).is_some());
+    assert!(world.pingback(5, calls.generation, calls.id, None).is_some());
     world.reset(6);
-    assert_eq!(world.pingback(7, calls.generation, calls.id), None);
+    assert!(world.pingback(7, calls.generation, calls.id, None).is_none());
 }

@@ -4,6 +4,8 @@
 mod control;
 mod encodings;
 mod faults;
+mod json;
+mod json_trouble;
 mod pace;
 mod pingbacks;
 mod protocol;

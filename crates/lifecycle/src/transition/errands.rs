@@ -1,0 +1,221 @@
+//! What is still to be said when the money has been spent: reports to the provider, and word to listeners. Nothing
+//! here pays for anything.
+
+use super::{Decision, Step, WhyIgnored};
+use crate::afterwards::{
+    ERRAND_WAIT, LISTENERS_MAX, Listener, Passing, REPORT_PAUSES, Report, TELL_PAUSES, Telling, WHY_BYTES_MAX,
+};
+use crate::event::{Effect, ReportOutcome, TellOutcome};
+use crate::order::{Order, Phase, Progress};
+use crate::story::Beat;
+use crate::time::Timestamp;
+use alloc::string::String;
+
+/// The attempt whose answer a caller means when he says that it was good or bad.
+fn answered_attempt(order: &Order) -> Option<u32> {
+    match &order.phase {
+        Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => Some(answer.attempt),
+        Phase::Spoiled { .. } => {
+            let answered = order.attempts.iter().rev().find(|attempt| attempt.progress == Progress::Answered);
+            answered.map(|attempt| attempt.number)
+        }
+        _ => None,
+    }
+}
+
+impl Order {
+    /// What a caller has said about the answer that stands, if he has.
+    #[must_use]
+    pub fn report(&self) -> Option<&Report> {
+        self.attempt(answered_attempt(self)?)?.report.as_ref()
+    }
+
+    /// When somebody is to be told something, if anybody is.
+    pub(crate) fn errand_due(&self) -> Option<Timestamp> {
+        let reports = self.attempts.iter().filter_map(|attempt| match attempt.report.as_ref()?.passing {
+            Passing::Owed { at, .. } => Some(at),
+            _ => None,
+        });
+        let tellings = self.listeners.iter().filter_map(|listener| match listener.telling {
+            Telling::Owed { at, .. } if !self.is_awaited() => Some(at),
+            _ => None,
+        });
+        reports.chain(tellings).min()
+    }
+
+    /// Whether it stands among the dead letters: itself, or for a listener who never took his word.
+    #[must_use]
+    pub fn needs_a_person(&self) -> bool {
+        matches!(self.phase, Phase::Dead { .. }) || (self.has_dead_listener() && !self.phase.is_open())
+    }
+
+    #[must_use]
+    pub fn has_dead_listener(&self) -> bool {
+        self.listeners.iter().any(|listener| matches!(listener.telling, Telling::Dead { .. }))
+    }
+}
+
+impl Step {
+    /// The first errand that is due, if any.
+    pub(super) fn run_errand(mut self) -> Decision {
+        let now = self.now;
+        if let Some(number) = self.next.attempts.iter().find_map(|attempt| match attempt.report.as_ref()? {
+            Report { passing: Passing::Owed { at, .. }, .. } if *at <= now => Some(attempt.number),
+            _ => None,
+        }) {
+            return self.pass_report(number);
+        }
+        if self.next.is_awaited() {
+            return Decision::Ignore(WhyIgnored::NotDueYet);
+        }
+        // The try is on record before it is made, so that a crash cannot make it for ever.
+        let due = self.next.listeners.iter_mut().find_map(|listener| match &mut listener.telling {
+            Telling::Owed { at, tries } if *at <= now => {
+                (*at, *tries) = (now + ERRAND_WAIT, tries.saturating_add(1));
+                Some(listener.number)
+            }
+            _ => None,
+        });
+        match due {
+            Some(listener) => self.then(Effect::Tell { listener }),
+            None => Decision::Ignore(WhyIgnored::NotDueYet),
+        }
+    }
+
+    // ---- reports -------------------------------------------------------------------------------------------
+
+    /// A caller says whether the answer was any good. The first word counts.
+    pub(super) fn reported(mut self, is_good: bool) -> Decision {
+        let now = self.now;
+        let Some(number) = answered_attempt(&self.next) else {
+            return Decision::Ignore(WhyIgnored::WrongPhase);
+        };
+        let Some(attempt) = self.next.attempt_mut(number) else {
+            return Decision::Ignore(WhyIgnored::UnknownAttempt);
+        };
+        if attempt.report.is_some() {
+            return Decision::Ignore(WhyIgnored::OldNews);
+        }
+        let passing = match attempt.task {
+            Some(_) => Passing::Owed { at: now, tries: 0 },
+            None => Passing::Lost,
+        };
+        let is_owed = passing != Passing::Lost;
+        attempt.report = Some(Report { is_good, at: now, passing });
+        self.tell(Beat::Reported { attempt: number, is_good });
+        if is_owed { self.pass_report(number) } else { self.done() }
+    }
+
+    fn pass_report(mut self, number: u32) -> Decision {
+        let at = self.now + ERRAND_WAIT;
+        let Some(attempt) = self.next.attempt_mut(number) else {
+            return Decision::Ignore(WhyIgnored::UnknownAttempt);
+        };
+        match (&mut attempt.report, &attempt.task) {
+            (Some(Report { is_good, passing: passing @ Passing::Owed { .. }, .. }), Some(task)) => {
+                let Passing::Owed { tries, .. } = *passing else {
+                    return Decision::Ignore(WhyIgnored::OldNews);
+                };
+                *passing = Passing::Owed { at, tries: tries.saturating_add(1) };
+                let effect = Effect::Report { attempt: number, task: task.clone(), is_good: *is_good };
+                self.then(effect)
+            }
+            _ => Decision::Ignore(WhyIgnored::OldNews),
+        }
+    }
+
+    pub(super) fn report_passed(mut self, number: u32, outcome: ReportOutcome) -> Decision {
+        let now = self.now;
+        let Some(attempt) = self.next.attempt_mut(number) else {
+            return Decision::Ignore(WhyIgnored::UnknownAttempt);
+        };
+        let Some(Report { passing, .. }) = &mut attempt.report else {
+            return Decision::Ignore(WhyIgnored::OldNews);
+        };
+        let Passing::Owed { tries, .. } = *passing else { return Decision::Ignore(WhyIgnored::OldNews) };
+        *passing = match outcome {
+            ReportOutcome::Taken => Passing::Passed,
+            ReportOutcome::Refused { code } => Passing::Refused { code: shortened(code) },
+            ReportOutcome::NoWord => match REPORT_PAUSES.get(usize::from(tries).saturating_sub(1)) {
+                Some(pause) => Passing::Owed { at: now + *pause, tries },
+                None => Passing::Lost,
+            },
+        };
+        self.done()
+    }
+
+    // ---- listeners -----------------------------------------------------------------------------------------
+
+    /// Somebody wants to be called. Whoever asks twice before he was called is called once.
+    pub(super) fn listened_for(mut self, url: String, dialect: String) -> Decision {
+        let owed = |listener: &Listener| matches!(listener.telling, Telling::Owed { .. });
+        if self.next.listeners.iter().any(|known| owed(known) && known.url == url && known.dialect == dialect)
+        {
+            return Decision::Ignore(WhyIgnored::OldNews);
+        }
+        if self.next.listeners.len() >= LISTENERS_MAX {
+            return Decision::Ignore(WhyIgnored::TooMany);
+        }
+        self.next.last_listener += 1;
+        let number = self.next.last_listener;
+        let telling = Telling::Owed { at: self.now, tries: 0 };
+        self.next.listeners.push(Listener { number, url, dialect, telling });
+        self.done()
+    }
+
+    pub(super) fn told(mut self, number: u32, outcome: TellOutcome) -> Decision {
+        let now = self.now;
+        let listeners = &mut self.next.listeners;
+        let Some(index) = listeners.iter().position(|listener| listener.number == number) else {
+            return Decision::Ignore(WhyIgnored::OldNews);
+        };
+        let Telling::Owed { tries, .. } = listeners[index].telling else {
+            return Decision::Ignore(WhyIgnored::OldNews);
+        };
+        match outcome {
+            TellOutcome::Taken => {
+                listeners.remove(index);
+                self.tell(Beat::Told { listener: number });
+            }
+            TellOutcome::NotTaken { why } => {
+                let why = shortened(why);
+                let pause = TELL_PAUSES.get(usize::from(tries).saturating_sub(1));
+                listeners[index].telling = match pause {
+                    Some(pause) => Telling::Owed { at: now + *pause, tries },
+                    None => Telling::Dead { at: now, why: why.clone() },
+                };
+                self.tell(Beat::NotTold { listener: number, why });
+            }
+        }
+        self.done()
+    }
+
+    /// A person sends every word on its way again that nobody took.
+    pub(super) fn tell_again(&mut self) -> bool {
+        let now = self.now;
+        let mut is_any = false;
+        for listener in &mut self.next.listeners {
+            if matches!(listener.telling, Telling::Dead { .. }) {
+                listener.telling = Telling::Owed { at: now, tries: 0 };
+                is_any = true;
+            }
+        }
+        is_any
+    }
+
+    /// A person gives up on whoever never took his word.
+    pub(super) fn tell_no_more(&mut self) -> bool {
+        let before = self.next.listeners.len();
+        self.next.listeners.retain(|listener| matches!(listener.telling, Telling::Owed { .. }));
+        self.next.listeners.len() < before
+    }
+}
+
+fn shortened(mut why: String) -> String {
+    let mut end = WHY_BYTES_MAX.min(why.len());
+    while !why.is_char_boundary(end) {
+        end -= 1;
+    }
+    why.truncate(end);
+    why
+}

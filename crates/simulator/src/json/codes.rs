@@ -1,0 +1,105 @@
+//! The world's codes are those of the classic protocol. Each provider of the other one has names of his own for some of
+//! them, and two of the four have numbers that mean something.
+
+use super::Flavour;
+
+/// The number of a code that no list has.
+const UNLISTED: u32 = 99;
+
+/// Classic; 2captcha, anti-captcha, CapMonster, CapSolver.
+const NAMES: &[(&str, [&str; 4])] = &[
+    ("ERROR_WRONG_USER_KEY", [UNKNOWN_KEY; 4]),
+    ("ERROR_WRONG_CAPTCHA_ID", [NO_TASK, NO_TASK, NO_TASK, "ERROR_TASKID_INVALID"]),
+    ("ERROR_WRONG_ID_FORMAT", [NO_TASK, NO_TASK, NO_TASK, "ERROR_TASKID_INVALID"]),
+    ("ERROR_EMPTY_ACTION", ["ERROR_NO_SUCH_METHOD"; 4]),
+    ("ERROR_BAD_PARAMETERS", [BAD, SESSION, BAD, DATA]),
+    ("ERROR_PROXY_FORMAT", [BAD, SESSION, BAD, DATA]),
+    ("ERROR_PAGEURL", [BAD, SESSION, BAD, DATA]),
+    ("ERROR_GOOGLEKEY", [SITEKEY, SITEKEY, BAD, DATA]),
+    ("ERROR_WRONG_GOOGLEKEY", [SITEKEY, SITEKEY, BAD, DATA]),
+    ("ERROR_UPLOAD", ["ERROR_ZERO_CAPTCHA_FILESIZE", "ERROR_ZERO_CAPTCHA_FILESIZE", BAD, DATA]),
+    ("MAX_USER_TURN", [BUSY, BUSY, "ERROR_TOO_MUCH_REQUESTS", "ERROR_RATE_LIMIT"]),
+    ("ERROR: 1001", [BLOCKED, BLOCKED, "ERROR_TOO_MUCH_REQUESTS", "ERROR_RATE_LIMIT"]),
+    ("ERROR: 1002", [BLOCKED, BLOCKED, "ERROR_TOO_MUCH_REQUESTS", "ERROR_RATE_LIMIT"]),
+    ("ERROR: 1003", [BLOCKED, BLOCKED, "ERROR_TOO_MUCH_REQUESTS", "ERROR_RATE_LIMIT"]),
+    ("ERROR: 1004", [BLOCKED, BLOCKED, "ERROR_IP_BANNED", "ERROR_IP_BANNED"]),
+    ("ERROR: 1005", [BLOCKED, BLOCKED, "ERROR_TOO_MUCH_REQUESTS", "ERROR_RATE_LIMIT"]),
+    ("IP_BANNED", [BLOCKED, BLOCKED, "ERROR_IP_BANNED", "ERROR_IP_BANNED"]),
+    ("REPORT_NOT_RECORDED", ["ERROR_REPORT_NOT_RECORDED"; 4]),
+    ("ERROR_SERVER_ERROR", ["ERROR_SERVER_ERROR", "ERROR_SERVER_ERROR", "ERROR_SERVER_ERROR", SICK]),
+    ("ERROR_INTERNAL_SERVER_ERROR", ["ERROR_SERVER_ERROR", "ERROR_SERVER_ERROR", "ERROR_SERVER_ERROR", SICK]),
+];
+
+const UNKNOWN_KEY: &str = "ERROR_KEY_DOES_NOT_EXIST";
+const NO_TASK: &str = "ERROR_NO_SUCH_CAPCHA_ID";
+pub(super) const BAD: &str = "ERROR_BAD_PARAMETERS";
+const SESSION: &str = "ERROR_INCORRECT_SESSION_DATA";
+const DATA: &str = "ERROR_INVALID_TASK_DATA";
+const SITEKEY: &str = "ERROR_RECAPTCHA_INVALID_SITEKEY";
+const BUSY: &str = "ERROR_NO_SLOT_AVAILABLE";
+const BLOCKED: &str = "ERROR_IP_BLOCKED";
+/// The real one spells it like that.
+const SICK: &str = "ERROR_SERVICE_UNAVALIABLE";
+
+/// What this provider calls it. A code that nobody knows is said as it is.
+pub(super) fn spelled(flavour: Flavour, code: &str) -> &str {
+    let column = match flavour {
+        Flavour::TwoCaptcha => 0,
+        Flavour::AntiCaptcha => 1,
+        Flavour::CapMonster => 2,
+        Flavour::CapSolver => 3,
+    };
+    NAMES.iter().find(|(classic, _)| *classic == code).map_or(code, |(_, names)| names[column])
+}
+
+/// The `errorId` of a code that is spelled already.
+pub(super) fn number(flavour: Flavour, code: &str) -> u32 {
+    if matches!(flavour, Flavour::CapMonster | Flavour::CapSolver) {
+        return 1;
+    }
+    match code {
+        UNKNOWN_KEY => 1,
+        BUSY => 2,
+        "ERROR_ZERO_CAPTCHA_FILESIZE" => 3,
+        "ERROR_TOO_BIG_CAPTCHA_FILESIZE" => 4,
+        "ERROR_ZERO_BALANCE" => 10,
+        "ERROR_IP_NOT_ALLOWED" => 11,
+        "ERROR_CAPTCHA_UNSOLVABLE" => 12,
+        "ERROR_BAD_DUPLICATES" => 13,
+        "ERROR_NO_SUCH_METHOD" => 14,
+        "ERROR_IMAGE_TYPE_NOT_SUPPORTED" => 15,
+        NO_TASK => 16,
+        BLOCKED => 21,
+        "ERROR_TASK_ABSENT" => 22,
+        "ERROR_TASK_NOT_SUPPORTED" => 23,
+        SESSION => 24,
+        SITEKEY => 31,
+        "ERROR_TOKEN_EXPIRED" => 34,
+        BAD => 110,
+        _ => UNLISTED,
+    }
+}
+
+/// Only CapSolver lets the status say that something is wrong.
+pub(super) fn status(flavour: Flavour, code: &str) -> u16 {
+    match flavour {
+        Flavour::CapSolver if code == UNKNOWN_KEY => 401,
+        Flavour::CapSolver => 400,
+        _ => 200,
+    }
+}
+
+/// For people.
+pub(super) fn description(code: &str) -> &'static str {
+    match code {
+        UNKNOWN_KEY => "No account has this key.",
+        BUSY => "Nobody is free at the moment.",
+        "ERROR_ZERO_BALANCE" => "There is no money left in the account.",
+        "ERROR_CAPTCHA_UNSOLVABLE" => "Nobody could solve it.",
+        "ERROR_TASK_ABSENT" => "There is no task in the request.",
+        "ERROR_TASK_NOT_SUPPORTED" => "Tasks of this type are not taken.",
+        NO_TASK | "ERROR_TASKID_INVALID" => "There is no task with this id, or not any more.",
+        BAD | SESSION | DATA | SITEKEY => "A parameter is missing or wrong.",
+        _ => "The request cannot be served.",
+    }
+}

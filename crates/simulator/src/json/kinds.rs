@@ -1,0 +1,125 @@
+//! Which task types there are, and what each of their fields is called in the classic protocol. The ledger speaks
+//! classic, so that its readers need not know which protocol a task came through.
+
+mod list;
+
+use super::Flavour;
+use list::{GEETEST_V4, KINDS};
+use serde_json::{Map, Value};
+
+/// Whether the task goes through the client's proxy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Forms {
+    /// Nobody opens a page for it.
+    Bare,
+    /// `...Task` with a proxy, `...TaskProxyless` without.
+    Both,
+    ProxylessOnly,
+    /// The name without an end, and nothing is done without a proxy.
+    ProxyOnly,
+}
+
+/// What is to be done about the proxy of one task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Proxies {
+    /// What was sent is not looked at.
+    Ignored,
+    Needed,
+    Optional,
+}
+
+#[derive(Debug)]
+pub(crate) struct Kind {
+    /// Without `Proxyless`.
+    names: &'static [&'static str],
+    /// CapSolver has capitals of its own.
+    at_capsolver: &'static [&'static str],
+    forms: Forms,
+    pub method: &'static str,
+    pub fixed: &'static [(&'static str, &'static str)],
+    /// Where it stands in the task, and the classic name. Of several with one classic name the first decides.
+    pub fields: &'static [(&'static str, &'static str)],
+    /// Where the solution holds it, unless the answer has names of its own.
+    pub solution: &'static str,
+    /// Whether the browser is named beside it.
+    pub has_agent: bool,
+}
+
+const EMPTY: Kind = Kind {
+    names: &[],
+    at_capsolver: &[],
+    forms: Forms::Both,
+    method: "",
+    fixed: &[],
+    fields: &[],
+    solution: "token",
+    has_agent: false,
+};
+
+impl Kind {
+    /// The kind of this name, to the letter, and what it means for the proxy.
+    pub(crate) fn named(
+        flavour: Flavour,
+        name: &str,
+        task: &Map<String, Value>,
+    ) -> Option<(&'static Self, Proxies)> {
+        let is_capsolver = flavour == Flavour::CapSolver;
+        let without = name.strip_suffix("Proxyless");
+        let without = without.or_else(|| name.strip_suffix("ProxyLess").filter(|_| is_capsolver));
+        let stem = without.unwrap_or(name);
+        let kind = KINDS.iter().find(|kind| {
+            let names = if is_capsolver { kind.at_capsolver } else { kind.names };
+            names.contains(&stem) && kind.has_form(without.is_some())
+        })?;
+        let proxies = match kind.forms {
+            Forms::Bare | Forms::ProxylessOnly => Proxies::Ignored,
+            Forms::Both if without.is_some() => Proxies::Ignored,
+            // CapMonster has one name for both.
+            Forms::Both if flavour == Flavour::CapMonster => Proxies::Optional,
+            Forms::Both | Forms::ProxyOnly => Proxies::Needed,
+        };
+        let is_v4 = task.get("version").and_then(Value::as_u64) == Some(4) || task.contains_key("captchaId");
+        Some((if kind.method == "geetest" && is_v4 { &GEETEST_V4 } else { kind }, proxies))
+    }
+
+    fn has_form(&self, is_proxyless: bool) -> bool {
+        match self.forms {
+            Forms::Both => true,
+            Forms::ProxylessOnly => is_proxyless,
+            Forms::Bare | Forms::ProxyOnly => !is_proxyless,
+        }
+    }
+
+    /// For a task that came through the classic protocol and is asked for in this one.
+    pub(crate) fn of_method(method: &str) -> &'static Self {
+        const OTHER: &Kind = &EMPTY;
+        let method = if method == "post" { "base64" } else { method };
+        KINDS.iter().find(|kind| kind.method == method).unwrap_or(OTHER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_taken_to_the_letter() {
+        let named = |flavour, name| {
+            let found = Kind::named(flavour, name, &Map::new());
+            found.map(|(kind, proxies)| (kind.method, proxies))
+        };
+        let two = Flavour::TwoCaptcha;
+        assert_eq!(named(two, "RecaptchaV2TaskProxyless"), Some(("userrecaptcha", Proxies::Ignored)));
+        assert_eq!(named(two, "RecaptchaV2Task"), Some(("userrecaptcha", Proxies::Needed)));
+        assert_eq!(named(Flavour::CapMonster, "RecaptchaV2Task"), Some(("userrecaptcha", Proxies::Optional)));
+        for strange in ["ReCaptchaV2TaskProxyLess", "RecaptchaV3Task", "ImageToTextTaskProxyless", "", "Task"]
+        {
+            assert_eq!(named(two, strange), None, "{strange}");
+        }
+        let solver = Flavour::CapSolver;
+        assert_eq!(named(solver, "ReCaptchaV2TaskProxyLess"), Some(("userrecaptcha", Proxies::Ignored)));
+        assert_eq!(named(solver, "AntiTurnstileTaskProxyLess"), Some(("turnstile", Proxies::Ignored)));
+        assert_eq!(named(solver, "RecaptchaV2TaskProxyless"), None);
+        assert_eq!(named(solver, "TurnstileTaskProxyless"), None);
+    }
+}
