@@ -1,25 +1,37 @@
 //! Other processes of this same binary: one whose memory is measured and nobody else's, and one that is killed.
 
 use crate::accepts::{accept, crowded, fraction};
+use crate::client::Line;
+use crate::doors::place_and_wait;
 use crate::provider::Manner;
 use crate::scene::{self, KIND, WORKS};
+use crate::stopwatch::moment;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::{MemoryStore, Store};
 use quittance_store_embedded::EmbeddedStore;
 use serde_json::{Value, json};
 use std::fs::read_to_string;
 use std::io::{BufRead, BufReader, Write};
+use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// The word that makes this binary a child.
 pub(crate) const WORD: &str = "--child";
 /// Orders in flight beside those at rest, in a store that was filled.
 pub(crate) const IN_FLIGHT: u64 = 4096;
 
-/// Starts a child, and waits for the one line that it says.
+/// Starts a child, and waits for the first line that it says.
 fn start(words: &[&str]) -> (Child, String) {
+    let (child, _, said) = converse(words);
+    (child, said)
+}
+
+/// The same with one who has more to say.
+fn converse(words: &[&str]) -> (Child, BufReader<ChildStdout>, String) {
     let me = std::env::current_exe().expect("this very binary");
     let mut child = Command::new(me)
         .arg(WORD)
@@ -28,8 +40,9 @@ fn start(words: &[&str]) -> (Child, String) {
         .spawn()
         .expect("another of this binary");
     let mut said = String::new();
-    BufReader::new(child.stdout.take().expect("it was asked for")).read_line(&mut said).expect(WORKS);
-    (child, said)
+    let mut more = BufReader::new(child.stdout.take().expect("it was asked for"));
+    more.read_line(&mut said).expect(WORKS);
+    (child, more, said)
 }
 
 pub(crate) fn run(words: &[String]) {
@@ -41,6 +54,10 @@ pub(crate) fn run(words: &[String]) {
         ["fill", dir, orders, at] => {
             let number = |text: &str| text.parse().expect("we wrote it ourselves");
             fill(Path::new(dir), number(orders), Timestamp::from_millis(number(at)));
+        }
+        ["callers", to, count, answers] => {
+            let number = |text: &str| text.parse().expect("we wrote it ourselves");
+            wait_all(to.parse().expect("we wrote it ourselves"), number(count), number(answers));
         }
         other => unreachable!("nobody asks for {other:?}"),
     }
@@ -143,5 +160,65 @@ fn fill(dir: &Path, orders: u64, at: Timestamp) {
         });
         // Goes on until it is killed.
         scene::write(&store, more).await;
+    });
+}
+
+// ---- waiting -------------------------------------------------------------------------------------------------
+
+/// Callers in a process of their own, each with an order and a connection, who wait for their answers.
+pub(crate) struct Callers {
+    child: Child,
+    said: BufReader<ChildStdout>,
+}
+
+impl Callers {
+    /// Returns when all have sent what they want. `answers`: how many of them will be answered.
+    pub(crate) fn start(to: SocketAddr, count: u64, answers: u64) -> Self {
+        let [to, count, answers] = [to.to_string(), count.to_string(), answers.to_string()];
+        let (child, said, first) = converse(&["callers", &to, &count, &answers]);
+        assert_eq!(first.trim(), "\"waiting\"");
+        Self { child, said }
+    }
+
+    /// Who had his answer when; returns when all have it who will.
+    pub(crate) fn received(&mut self) -> Vec<(u64, Duration)> {
+        let mut line = String::new();
+        self.said.read_line(&mut line).expect(WORKS);
+        let told: Vec<(u64, u64)> = serde_json::from_str(&line).expect("it tells who and when");
+        told.into_iter().map(|(n, nanos)| (n, Duration::from_nanos(nanos))).collect()
+    }
+}
+
+impl Drop for Callers {
+    fn drop(&mut self) {
+        // Most of them still wait.
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+fn wait_all(to: SocketAddr, count: u64, answers: u64) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect(WORKS);
+    runtime.block_on(async move {
+        let (told, mut heard) = mpsc::unbounded_channel();
+        for n in 0..count {
+            let mut line = Line::open(to).await;
+            line.send(&place_and_wait(n, "Prefer: wait=300\r\n")).await;
+            let told = told.clone();
+            tokio::spawn(async move {
+                let answer = line.receive().await;
+                let at = moment();
+                assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "he has his answer");
+                _ = told.send((n, at));
+            });
+        }
+        tell(&json!("waiting"));
+        let mut times = Vec::new();
+        for _ in 0..answers {
+            let (n, at): (u64, Duration) = heard.recv().await.expect("we hold a sender ourselves");
+            times.push((n, u64::try_from(at.as_nanos()).expect("not before the year 2554")));
+        }
+        // Not before all have it: whoever writes does not read.
+        tell(&json!(times));
     });
 }

@@ -3,11 +3,15 @@
 mod accepts;
 mod answers;
 mod bare;
+mod callbacks;
 mod child;
+mod client;
+mod doors;
 mod memory;
 mod provider;
 mod rest;
 mod scene;
+mod server;
 mod stopwatch;
 mod table;
 
@@ -40,6 +44,8 @@ const SECTIONS: &[Section] = &[
     Section { name: "memory", about: "memory of an order in flight", run: memory::run },
     Section { name: "reopen", about: "time to open after kill -9", run: rest::reopen },
     Section { name: "flat", about: "each cost with few and with many orders at rest", run: rest::flat },
+    Section { name: "gateway", about: "answers over HTTP, against hyper alone", run: doors::run },
+    Section { name: "callbacks", about: "from a callback to a caller who waits", run: callbacks::run },
 ];
 
 /// How much of everything, and where.
@@ -107,7 +113,7 @@ fn main() -> ExitCode {
     let Asked { scale, is_json, sections } = match parse(words.into_iter()) {
         Ok(asked) => asked,
         Err(why) => {
-            let known = SECTIONS.iter().map(|section| format!("\n  {:8} {}", section.name, section.about));
+            let known = SECTIONS.iter().map(|section| format!("\n  {:9} {}", section.name, section.about));
             _ = writeln!(std::io::stderr(), "{why}\n\n{USAGE}{}", known.collect::<String>());
             return ExitCode::from(2);
         }

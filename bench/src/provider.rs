@@ -28,6 +28,14 @@ pub(crate) struct Free(pub(crate) Manner);
 
 #[async_trait]
 impl Provider for Free {
+    async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
+        quittance_lifecycle::ReportOutcome::Taken
+    }
+
+    async fn account(&self) -> Option<quittance_ports::Account> {
+        None
+    }
+
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         match self.0 {
             Manner::AtOnce => SubmitOutcome::Answered(delivery()),

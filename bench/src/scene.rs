@@ -8,7 +8,7 @@ use quittance_lifecycle::{
     Decision, Draft, Event, Gate, KeySettings, Kind, Order, Pace, Placement, Policy, SubmitOutcome, Terms,
     Timestamp, place, transition,
 };
-use quittance_ports::{Clock, Commit, MemorySpill, Store, Version};
+use quittance_ports::{Clock, Commit, MemorySpill, Provider, Store, Version};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -68,14 +68,25 @@ pub(crate) fn at_rest(n: u64, at: Timestamp) -> Arc<Order> {
 
 /// An engine whose worker nobody runs, unless somebody does.
 pub(crate) fn engine(store: Arc<dyn Store>, manner: Manner) -> Arc<Engine> {
+    engine_with(store, Arc::new(Free(manner)), |_| {})
+}
+
+/// The same with another provider, and with settings of its own.
+pub(crate) fn engine_with(
+    store: Arc<dyn Store>,
+    provider: Arc<dyn Provider>,
+    change: impl FnOnce(&mut Settings),
+) -> Arc<Engine> {
     let mut settings = Settings::new(1, kind);
     settings.policy = policy();
     settings.policy.first_poll = Duration::ZERO;
+    change(&mut settings);
     let world = World {
         store,
-        provider: Arc::new(Free(manner)),
+        provider,
         clock: Arc::new(SystemClock),
         spill: Arc::new(MemorySpill::default()),
+        courier: Arc::new(quittance_ports::MemoryCourier::default()),
     };
     Arc::new(Engine::new(world, settings))
 }

@@ -1,7 +1,8 @@
 //! Real time, in one place. Whoever shares two cores with others measures the same thing several times in turn with what
 //! it is compared with, and believes the best: what is slower was disturbed.
 
-use std::time::{Duration, Instant};
+use std::fs::read_to_string;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A moment to measure from.
 #[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
@@ -13,6 +14,31 @@ pub(crate) fn time<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     let start = now();
     let done = work();
     (start.elapsed(), done)
+}
+
+/// A moment that another process of this machine can compare with its own.
+#[expect(clippy::disallowed_methods, reason = "a benchmark measures real time")]
+pub(crate) fn moment() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970")
+}
+
+/// A thread of this process whose work can be told from that of all others.
+#[derive(Clone, Debug)]
+pub(crate) struct Hand(String);
+
+impl Hand {
+    /// The thread that asks.
+    pub(crate) fn mine() -> Self {
+        let me = std::fs::read_link("/proc/thread-self").expect("this is measured on Linux");
+        Self(format!("/proc/{}/schedstat", me.display()))
+    }
+
+    /// How long it has been at work so far, whoever else wanted the processor in the meantime.
+    pub(crate) fn at_work(&self) -> Duration {
+        let said = read_to_string(&self.0).expect("the thread is still there");
+        let nanos = said.split(' ').next().and_then(|nanos| nanos.parse().ok());
+        Duration::from_nanos(nanos.expect("the first of its numbers is the time on a processor"))
+    }
 }
 
 /// The least that one of something has cost so far.

@@ -13,6 +13,7 @@ mod layers;
 mod name;
 pub(crate) mod nearest;
 mod origin;
+mod rate;
 mod registry;
 mod secret;
 mod setting;
@@ -25,9 +26,13 @@ mod value;
 
 pub(crate) use error::ConfigError;
 pub(crate) use layers::Environment;
-pub(crate) use secret::Credential;
+pub(crate) use secret::{CallerKey, Credential};
 pub(crate) use show::{ConfigCommand, run};
-pub(crate) use types::{KindTable, ProviderConfig, ReuseRules, StoreUrl, TenantConfig};
+pub(crate) use types::{
+    CallbacksOut, Dialect, KindTable, LogConfig, ProviderConfig, ReuseRules, StoreUrl, TenantConfig,
+    TlsConfig,
+};
+pub(crate) use value::is_label;
 
 use clap::Args;
 use effective::Effective;
@@ -59,6 +64,12 @@ pub(crate) struct Config {
     pub(crate) public_url: Option<String>,
     pub(crate) callback_secret: Option<Credential>,
     pub(crate) listener: Limits,
+    pub(crate) tls: TlsConfig,
+    /// The operator's own key.
+    pub(crate) admin: Option<CallerKey>,
+    pub(crate) flavour: Option<String>,
+    pub(crate) callbacks_out: CallbacksOut,
+    pub(crate) log: LogConfig,
     pub(crate) store: StoreUrl,
     pub(crate) spill_bytes_max: u64,
     pub(crate) targets: Targets,
@@ -97,6 +108,11 @@ impl Config {
         move |name| table.kind(name)
     }
 
+    /// A tenant's rate, as it was written.
+    pub(crate) fn rate_of(&self, tenant: &str) -> Option<String> {
+        self.effective.text_at(&name::Name::of(["tenant", tenant, "rate"]))
+    }
+
     /// Everything that the engine takes, except who it is and where it is called back. The engine knows one provider,
     /// the first, and spares that one.
     pub(crate) fn apply(&self, settings: &mut Settings) {
@@ -118,17 +134,6 @@ impl Config {
                 credential.keeper
             ),
         };
-        bytes_of_hex(credential.get()?.reveal()).map(Some).ok_or_else(wrong)
+        secret::bytes_of(credential.get()?.reveal()).map(Some).ok_or_else(wrong)
     }
-}
-
-fn bytes_of_hex(digits: &str) -> Option<[u8; 32]> {
-    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&digits[2 * at..2 * at + 2], 16).ok()?;
-    }
-    Some(bytes)
 }

@@ -1,7 +1,7 @@
 //! `quittance errors`: the fault table. What each class of fault leads to, how often it is tried again, what it means for
 //! everybody else, and which code of the provider belongs to which class; all with the configuration applied.
 
-use crate::config::{Config, span};
+use crate::config::{Config, Dialect, span};
 use anstyle::Style;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -43,10 +43,12 @@ Exit codes: 0 shown, 3 not written, 4 configuration.";
 /// The codes of the profile that was asked for, else of the first provider, with its corrections.
 fn codes(args: &ErrorsArgs, config: &Config) -> FaultCodes {
     let asked = args.profile.as_deref().and_then(Profile::named);
-    let configured =
-        config.providers.iter().find(|provider| asked.is_none_or(|asked| asked == provider.profile));
+    let configured = config.providers.iter().find(|provider| match asked {
+        Some(asked) => provider.dialect == Dialect::Classic(asked),
+        None => true,
+    });
     match configured {
-        Some(provider) => provider.codes.clone(),
+        Some(provider) => provider.codes(),
         None => FaultCodes::of(asked.unwrap_or(Profile::CaptchaAi)),
     }
 }

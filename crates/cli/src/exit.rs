@@ -17,6 +17,9 @@ pub(crate) enum Exit {
     Config = 4,
     Store = 5,
     Provider = 6,
+    // What a shell says of a process that SIGINT or SIGTERM ended.
+    Interrupted = 130,
+    Terminated = 143,
 }
 
 impl From<Exit> for ExitCode {

@@ -13,12 +13,15 @@ mod kinds;
 mod node;
 mod outcome;
 mod output;
+mod serve;
 mod sim;
 mod solve;
+mod tenant;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{Config, ConfigArgs, ConfigCommand, Environment};
 use exit::{Exit, Trouble};
+use serve::{Inherited, Systemd};
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -46,6 +49,7 @@ Begin with:
   quittance demo                 see it work, on this machine, for nothing
   quittance config show          every setting, and where its value came from
   quittance doctor               is everything as it should be?
+  quittance serve                the daemon, for clients in any language
 
 Exit codes: 0 done, 1 the result is bad, 2 not understood, 3 could not be written,
 4 configuration, 5 store, 6 provider. Each command's help says more.";
@@ -59,6 +63,12 @@ enum Command {
     /// seconds, and needs no network, no key and no money.
     #[command(after_help = demo::AFTER_HELP)]
     Demo(demo::DemoArgs),
+    /// Run the daemon: existing clients change one address
+    #[command(after_help = serve::AFTER_HELP)]
+    Serve(serve::ServeArgs),
+    /// Make keys for those who may ask, and list them
+    #[command(after_help = tenant::AFTER_HELP)]
+    Tenant(tenant::TenantArgs),
     /// Solve one captcha, or many as lines of JSON
     #[command(after_help = solve::AFTER_HELP)]
     Solve(Box<solve::SolveArgs>),
@@ -77,7 +87,7 @@ enum Command {
         #[command(subcommand)]
         command: ConfigCommand,
     },
-    /// Check what the configuration cannot: store, provider, callbacks
+    /// Check what the configuration cannot: store, provider, callbacks, certificate
     #[command(after_help = doctor::AFTER_HELP)]
     Doctor(doctor::DoctorArgs),
     /// Print a completion script for a shell
@@ -86,7 +96,10 @@ enum Command {
 
 fn main() -> ExitCode {
     let Cli { command, config } = Cli::parse();
-    output::log_to_stderr();
+    // The daemon logs as its configuration says.
+    if !matches!(command, Command::Serve(_)) {
+        output::log_to_stderr();
+    }
     match run(command, &config) {
         Ok(exit) => exit.into(),
         Err(trouble) => {
@@ -104,6 +117,12 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
     match command {
         Command::Demo(demo) => block_on(demo::run(demo)),
         Command::Sim(sim) => block_on(sim::run(sim)),
+        Command::Serve(args) => {
+            let environment = Environment::of_process();
+            let (inherited, systemd) = (Inherited::take(&environment)?, Systemd::of(&environment));
+            block_on(serve::run(args, &load()?, inherited, systemd))
+        }
+        Command::Tenant(tenant) => show(&tenant::run(tenant, &load()?)?),
         Command::Solve(solve) => block_on(solve::run(*solve, &load()?)),
         Command::Dead(dead) => block_on(dead::run(dead, &load()?)),
         Command::Doctor(doctor) => block_on(doctor::run(doctor, &load()?)),

@@ -1,37 +1,73 @@
 //! One node, as the configuration describes it: from settings to a running library, and what goes wrong on the way in
 //! words that say what to do.
 
-use crate::config::{self, Config, ProviderConfig, StoreUrl};
+use crate::config::{self, Config, Dialect, ProviderConfig, StoreUrl};
 use crate::exit::{Exit, Trouble};
 use crate::output;
 use quittance::lifecycle::{Reuse, Value, terms::page_host};
-use quittance::{Builder, Callbacks, ClassicProvider, Order, Quittance, StartError};
+use quittance::{Account, Builder, Callbacks, ClassicProvider, GatewaySetup, Order, Quittance, StartError};
+use quittance_provider_json::JsonProvider;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long what is under way may take to end before the process does. Ending sooner loses nothing, but a submit that is
 /// cut off in the middle becomes a doubt.
-const STOP_WAIT: Duration = Duration::from_secs(10);
+pub(crate) const STOP_WAIT: Duration = Duration::from_secs(10);
 /// When a person is told why the prompt does not come back.
 const STOP_TOLD: Duration = Duration::from_secs(1);
 
 /// Opens the store and carries orders out.
 pub(crate) async fn start(config: &Config) -> Result<Quittance, Trouble> {
+    let builder = carrier(config)?;
+    if let [first, _, ..] = &config.providers[..] {
+        output::tell(&format!("note: only the first provider, {}, is used in this version\n", first.name));
+    }
+    let callbacks = |public_url: &String| Callbacks::new(config.listen, public_url);
+    let builder = with_callbacks(builder, config, config.public_url.as_ref().map(callbacks))?;
+    builder.start().await.map_err(|error| start_trouble(&error))
+}
+
+/// The same for callers over HTTP, whose gateway hears callbacks, too. Kinds that nobody has described are taken: clients
+/// know new ones before we do.
+pub(crate) async fn serve(config: &Config, setup: GatewaySetup) -> Result<Quittance, Trouble> {
+    if let [first, _, ..] = &config.providers[..] {
+        tracing::warn!("only the first provider, {}, is used in this version", first.name);
+    }
+    let settings = config.clone();
+    let builder = carrier(config)?.gateway(setup).settings(move |engine| {
+        settings.apply(engine);
+        let known = settings.kinds();
+        engine.kinds = Arc::new(move |name| known(name).or_else(|| Some(quittance_catalog::open_kind(name))));
+    });
+    let callbacks = config.public_url.as_ref().map(Callbacks::through_gateway);
+    with_callbacks(builder, config, callbacks)?.start().await.map_err(|error| start_trouble(&error))
+}
+
+/// A node that has somebody to buy from, and calls whoever asked for it.
+fn carrier(config: &Config) -> Result<Builder, Trouble> {
     let Some(first) = config.providers.first() else {
         let what = "there is no provider: add a [[provider]] to quittance.toml (see docs/config.md), or try \
                     `quittance demo`, which needs none";
         return Err(Trouble::new(Exit::Config, what));
     };
-    if config.providers.len() > 1 {
-        output::tell(&format!("note: only the first provider, {}, is used in this version\n", first.name));
-    }
-    let mut builder = builder(config).provider(provider(first)?);
-    if let Some(public_url) = &config.public_url {
-        let secret = config.callback_secret().map_err(|error| Trouble::of(Exit::Config, &error))?;
-        let mut callbacks = Callbacks::new(config.listen, public_url);
-        (callbacks.secret, callbacks.limits) = (secret, config.listener);
-        builder = builder.callbacks(callbacks);
-    }
-    builder.start().await.map_err(|error| start_trouble(&error))
+    let outbound = config.callbacks_out.settings(&config.tenants);
+    let outbound = outbound.map_err(|error| Trouble::of(Exit::Config, &error))?;
+    let builder = builder(config).outbound(outbound);
+    Ok(match provider(first)? {
+        Adapter::Classic(provider) => builder.provider(*provider),
+        Adapter::Json(provider) => builder.provider(*provider),
+    })
+}
+
+fn with_callbacks(
+    builder: Builder,
+    config: &Config,
+    callbacks: Option<Callbacks>,
+) -> Result<Builder, Trouble> {
+    let Some(mut callbacks) = callbacks else { return Ok(builder) };
+    callbacks.secret = config.callback_secret().map_err(|error| Trouble::of(Exit::Config, &error))?;
+    callbacks.limits = config.listener;
+    Ok(builder.callbacks(callbacks))
 }
 
 /// Opens the store to look and to mend.
@@ -50,9 +86,37 @@ fn builder(config: &Config) -> Builder {
     }
 }
 
-pub(crate) fn provider(config: &ProviderConfig) -> Result<ClassicProvider, Trouble> {
-    let settings = config.classic().map_err(|error| Trouble::of(Exit::Config, &error))?;
-    ClassicProvider::new(settings).map_err(|error| Trouble::of(Exit::Config, &error))
+/// Who speaks a provider's protocol.
+enum Adapter {
+    Classic(Box<ClassicProvider>),
+    Json(Box<JsonProvider>),
+}
+
+fn provider(config: &ProviderConfig) -> Result<Adapter, Trouble> {
+    let wrong = |error| Trouble::of(Exit::Config, &error);
+    match config.dialect {
+        Dialect::Classic(profile) => {
+            let made = ClassicProvider::new(config.classic(profile).map_err(wrong)?);
+            made.map(|made| Adapter::Classic(Box::new(made)))
+                .map_err(|error| Trouble::of(Exit::Config, &error))
+        }
+        Dialect::Json(flavour) => {
+            let made = JsonProvider::new(config.json(flavour).map_err(wrong)?);
+            made.map(|made| Adapter::Json(Box::new(made))).map_err(|error| Trouble::of(Exit::Config, &error))
+        }
+    }
+}
+
+/// What the provider says of the account now.
+pub(crate) async fn account(config: &ProviderConfig) -> Result<Account, Trouble> {
+    match provider(config)? {
+        Adapter::Classic(provider) => {
+            provider.look_at_account().await.map_err(|error| Trouble::of(Exit::Provider, &error))
+        }
+        Adapter::Json(provider) => {
+            provider.look_at_account().await.map_err(|error| Trouble::of(Exit::Provider, &error))
+        }
+    }
 }
 
 fn start_trouble(error: &StartError) -> Trouble {

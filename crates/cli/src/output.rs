@@ -1,8 +1,13 @@
 //! What goes to which stream: results to standard output, everything else to standard error, colours only where a
 //! person sees them, and a reader who closes the pipe is no error.
 
+use crate::config::LogConfig;
 use crate::exit::{Exit, Trouble};
 use std::io::{self, IsTerminal, Write};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Writes to standard output. A reader who has seen enough and closed the pipe is no error.
 pub(crate) fn print(rendered: &str) -> Result<(), Trouble> {
@@ -46,6 +51,18 @@ pub(crate) fn log_to_stderr() {
         .with_target(false)
         .without_time()
         .init();
+}
+
+/// What a daemon has to tell, on standard error. The libraries below us are heard from warnings up: what they say about
+/// single connections is nobody's to read.
+pub(crate) fn log_as(config: LogConfig) {
+    let told = Targets::new()
+        .with_default(LevelFilter::WARN.min(config.level.into()))
+        .with_target("quittance", config.level);
+    let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let layer = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours);
+    let lines = if config.is_json { layer.json().flatten_event(true).boxed() } else { layer.boxed() };
+    tracing_subscriber::registry().with(lines.with_filter(told)).init();
 }
 
 /// Whether a line on standard error can move.

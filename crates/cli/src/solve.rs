@@ -4,7 +4,7 @@ pub(crate) mod lines;
 
 use crate::config::Config;
 use crate::exit::{Exit, Trouble};
-use crate::{node, outcome, output};
+use crate::{node, outcome, output, tenant};
 use clap::Args;
 use quittance::{Order, Quittance, SolveError, Solved, Ticket};
 use serde_json::Value;
@@ -128,6 +128,11 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, Trouble> {
     if let Some(key) = args.idempotency_key {
         order = order.idempotency_key(key);
     }
+    // Before the rules of reuse are asked: they may be his.
+    if let Some(tenant) = args.tenant {
+        tenant::check_name(config, &tenant).map_err(|what| Trouble::new(Exit::Usage, what))?;
+        order = order.tenant(tenant);
+    }
     order = match args.exclusive {
         true => order.exclusive(),
         false => node::with_reuse(config, order),
@@ -137,9 +142,6 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, Trouble> {
     }
     if let Some(span) = args.deadline {
         order = order.patience(span);
-    }
-    if let Some(tenant) = args.tenant {
-        order = order.tenant(tenant);
     }
     Ok(order)
 }

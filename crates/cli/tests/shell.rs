@@ -29,7 +29,19 @@ fn the_version_is_the_crates() {
 #[test]
 fn every_command_that_is_listed_has_help_and_none_is_missing() {
     let commands = commands();
-    for name in ["demo", "solve", "sim", "dead", "errors", "kinds", "config", "doctor", "completions"] {
+    for name in [
+        "demo",
+        "serve",
+        "tenant",
+        "solve",
+        "sim",
+        "dead",
+        "errors",
+        "kinds",
+        "config",
+        "doctor",
+        "completions",
+    ] {
         assert!(commands.iter().any(|command| command == name), "{name}: {commands:?}");
     }
     for command in &commands {
@@ -47,6 +59,9 @@ fn what_is_not_understood_exits_with_2_and_says_what_would_be() {
         (&["demo", "--sede", "1"], "--seed"),
         (&["demo", "--seed", "one"], "--seed"),
         (&["dead"], "list"),
+        (&["tenant"], "new"),
+        (&["tenant", "new"], "--help"),
+        (&["serve", "--listen", "here"], "--listen"),
         (&["config"], "show"),
         (&["completions", "tcsh"], "bash"),
         (&["solve"], "--help"),

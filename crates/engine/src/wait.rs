@@ -3,7 +3,7 @@
 
 use crate::{Applied, Engine, Placed};
 use futures_util::future::{Either, select};
-use quittance_lifecycle::{Answer, DeadCause, Event, FailCause, HandOut, WhyIgnored};
+use quittance_lifecycle::{Answer, DeadCause, Event, FailCause, HandOut, Order, WhyIgnored};
 use quittance_ports::{StoreError, Versioned, Watch};
 use std::pin::pin;
 use std::time::Duration;
@@ -27,6 +27,26 @@ pub enum Outcome {
     Forgotten,
 }
 
+/// What an order has for a caller, in the words of whoever waits.
+enum Told {
+    Outcome(Outcome),
+    NotYet,
+    /// He must claim it first.
+    Claim,
+}
+
+fn told(hand_out: HandOut<'_>) -> Told {
+    Told::Outcome(match hand_out {
+        HandOut::NotYet => return Told::NotYet,
+        HandOut::Claim => return Told::Claim,
+        HandOut::Answer(answer) => Outcome::Answered(answer.clone()),
+        HandOut::Expired => Outcome::Expired,
+        HandOut::TakenByAnother => Outcome::TakenByAnother,
+        HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
+        HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
+    })
+}
+
 impl Engine {
     /// Waits until the order has come to something, or until the caller's time is up.
     pub async fn wait(&self, placed: &Placed) -> Outcome {
@@ -44,6 +64,15 @@ impl Engine {
         match self.world.store.load(&placed.key).await? {
             Some(found) => self.look(placed, found).await,
             None => Ok(Some(Outcome::Forgotten)),
+        }
+    }
+
+    /// The same for whoever has just read the order.
+    pub async fn peek_at(&self, placed: &Placed, order: &Order) -> Result<Option<Outcome>, StoreError> {
+        match told(order.hand_out(placed.claimant, placed.min_life, self.now())) {
+            Told::Claim => self.peek(placed).await,
+            Told::NotYet => Ok(None),
+            Told::Outcome(outcome) => Ok(Some(outcome)),
         }
     }
 
@@ -77,14 +106,10 @@ impl Engine {
     async fn look(&self, placed: &Placed, mut found: Versioned) -> Result<Option<Outcome>, StoreError> {
         loop {
             let Placed { claimant, min_life, .. } = *placed;
-            return Ok(Some(match found.order.hand_out(claimant, min_life, self.now()) {
-                HandOut::NotYet => return Ok(None),
-                HandOut::Answer(answer) => Outcome::Answered(answer.clone()),
-                HandOut::Expired => Outcome::Expired,
-                HandOut::TakenByAnother => Outcome::TakenByAnother,
-                HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
-                HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
-                HandOut::Claim => {
+            return Ok(Some(match told(found.order.hand_out(claimant, min_life, self.now())) {
+                Told::NotYet => return Ok(None),
+                Told::Outcome(outcome) => outcome,
+                Told::Claim => {
                     let claim = Event::Claimed { by: claimant, min_life };
                     match self.apply(&placed.key, Some(found), &claim).await? {
                         Applied::Ignored { why: WhyIgnored::TooOld, .. } => Outcome::Expired,

@@ -1,7 +1,32 @@
-//! What comes in over HTTP: the only crate that listens for callers and providers. So far that is the callback door;
-//! the protocols that clients speak come beside it.
+//! What comes in over HTTP: the only crate that listens for callers and providers. Doors translate a protocol into the
+//! words of the desk and back; the desk decides what a caller may do and see.
 #![forbid(unsafe_code)]
 
+mod account;
 pub mod callbacks;
+mod classic;
+mod codes;
+mod desk;
+mod door;
+mod gateway;
+mod hub;
+mod id;
+mod json;
+mod names;
+mod outbound;
+mod server;
+mod tenant;
+mod tls;
+pub mod v1;
 
-pub use callbacks::{CALLBACK_PATH, CallbackDoor, Limits};
+pub use callbacks::{CALLBACK_PATH, CallbackDoor};
+pub use desk::{Accepted, Declined, Desk, NotSeen, Reported, Seen, Wish};
+pub use gateway::{Gateway, GatewaySettings};
+pub use hub::Hub;
+pub use id::{NotAnId, OrderId};
+pub use outbound::{
+    Allowed, BadAllowed, BadCallback, Outbound, OutboundSettings, derived_secret, secret_for_people,
+};
+pub use server::{Counts, Limits};
+pub use tenant::{Caller, KEY_BYTES, KeyDigest, NotKnown, Rate, Tenant, TenantSettings, Tenants};
+pub use tls::Tls;

@@ -2,9 +2,10 @@
 //! so does a submit that was refused for want of a thread, which may be a busy moment or the end of the plan.
 
 use crate::ClassicProvider;
-use crate::exchange::Trouble;
 use quittance_classic::answer::{AccountReply, Threads, read_balance, read_threads};
-use quittance_lifecycle::{Fault, Money};
+use quittance_lifecycle::Fault;
+use quittance_ports::Account;
+use quittance_wire::Trouble;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -13,13 +14,6 @@ use tokio::time::Instant;
 const THREADS_PAUSE: Duration = Duration::from_secs(3);
 /// A refused submit does not wait longer than this to learn why.
 const THREADS_PATIENCE: Duration = Duration::from_secs(3);
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Account {
-    /// Unknown where threads are sold and the balance is not told.
-    pub balance: Option<Money>,
-    pub threads: Option<Threads>,
-}
 
 /// Why the account could not be looked at, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -59,11 +53,12 @@ impl ThreadsWatch {
 
 impl ClassicProvider {
     /// Balance and threads, as the provider tells them now.
-    pub async fn account(&self) -> Result<Account, AskError> {
+    pub async fn look_at_account(&self) -> Result<Account, AskError> {
         let threads = match self.facts().has_threads {
             true => Some(self.ask_account("threadsinfo", |body| read_threads(body, &self.codes)).await?),
             false => None,
         };
+        let threads = threads.map(|Threads { total, working }| quittance_ports::Threads { total, working });
         let balance = self.ask_account("getbalance", |body| read_balance(body, &self.codes)).await;
         match (balance, threads) {
             (Ok(balance), threads) => Ok(Account { balance: Some(balance), threads }),

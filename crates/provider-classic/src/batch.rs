@@ -11,13 +11,13 @@
 //! - In all other cases every task is asked for alone.
 
 use crate::ClassicProvider;
-use crate::exchange::Trouble;
 use crate::provider::by_status;
 use futures_util::stream::{self, StreamExt};
 use quittance_classic::Part;
 use quittance_classic::answer::{BatchReply, read_batch};
 use quittance_classic::code::is_pending;
 use quittance_lifecycle::PollOutcome;
+use quittance_wire::Trouble;
 use tokio::time::{Instant, timeout_at};
 
 /// How many tasks are asked for at the same time when each is asked for alone.

@@ -2,18 +2,19 @@
 //! or a silence means for a submit is in [`ClassicProvider::judge`] and `submit`.
 
 use crate::account::ThreadsWatch;
-use crate::connect::Connector;
-use crate::exchange::{Exchange, Trouble};
+use crate::exchange::Exchange;
 use crate::pace::Allowance;
-use crate::pool::{Pool, Reply};
-use crate::settings::{BadSettings, Base, Settings, check_key};
+use crate::settings::{BadSettings, Settings};
 use async_trait::async_trait;
 use quittance_classic::answer::{PollReply, SubmitReply, read_pingback, read_poll, read_submit};
 use quittance_classic::method::{has_companions, spell};
 use quittance_classic::profile::{Facts, Profile, ZeroBalance};
 use quittance_classic::{FaultCodes, Form, Part};
-use quittance_lifecycle::{Delivery, Fault, FaultClass, PollOutcome, SubmitOutcome, Terms, Word};
-use quittance_ports::{Callback, Provider, Saying, Submission};
+use quittance_lifecycle::{
+    Delivery, Fault, FaultClass, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Word,
+};
+use quittance_ports::{Account, Callback, Provider, Saying, Submission};
+use quittance_wire::{Reply, Trouble};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -41,27 +42,20 @@ pub struct ClassicProvider {
 impl fmt::Debug for ClassicProvider {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, profile, exchange, .. } = self;
-        write!(f, "ClassicProvider({name:?}, {} at {:?})", profile.name(), exchange.base.authority)
+        write!(f, "ClassicProvider({name:?}, {} at {:?})", profile.name(), exchange.client.base().authority())
     }
 }
 
 impl ClassicProvider {
     pub fn new(settings: Settings) -> Result<Self, BadSettings> {
         let facts = settings.profile.facts();
-        check_key(&settings.key)?;
-        let base = Base::read(&settings.url)?;
-        let connector = Connector::new(base.clone(), &settings.extra_ca, settings.connect_timeout)?;
+        let client = settings.client()?;
         let codes = FaultCodes::of(settings.profile);
         Ok(Self {
             name: settings.name,
             profile: settings.profile,
             codes: settings.codes.into_iter().fold(codes, |codes, (code, class)| codes.with(code, class)),
-            exchange: Exchange {
-                base,
-                key: settings.key,
-                pool: Pool::new(connector, settings.idle_max, settings.idle_connections_max),
-                response_bytes_max: settings.response_bytes_max,
-            },
+            exchange: Exchange { client, key: settings.key },
             submit_timeout: settings.submit_timeout,
             poll_timeout: settings.poll_timeout,
             poll_batch_max: settings.poll_batch_max.unwrap_or(facts.poll_batch_max).max(1),
@@ -245,5 +239,13 @@ impl Provider for ClassicProvider {
             Err(fault) => Word::Faulted(self.fault(fault.class, fault.code)),
         };
         Some(Saying { task, word })
+    }
+
+    async fn report(&self, task: &str, is_good: bool) -> ReportOutcome {
+        self.pass_report(task, is_good).await
+    }
+
+    async fn account(&self) -> Option<Account> {
+        self.look_at_account().await.ok()
     }
 }

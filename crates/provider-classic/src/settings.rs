@@ -1,38 +1,11 @@
 //! What a provider needs to know before the first call, checked once: an address that would not work, or would carry a
 //! secret to where it does not belong, is refused here and not at the first order.
 
-use hyper::Uri;
 use quittance_classic::profile::{PollQuota, Profile};
 use quittance_lifecycle::FaultClass;
+use quittance_wire::{ApiKey, Base, Client};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::time::Duration;
-
-/// The key of the provider's account. It never shows itself.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey(String);
-
-impl ApiKey {
-    #[must_use]
-    pub fn new(key: impl Into<String>) -> Self {
-        Self(key.into())
-    }
-
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-
-    /// The same words without the key: a server may repeat what it was sent.
-    pub(crate) fn conceal(&self, words: String) -> String {
-        if self.0.is_empty() || !words.contains(&self.0) { words } else { words.replace(&self.0, "(key)") }
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKey(..)")
-    }
-}
 
 /// Corrections to the profile's tempo; what is `None` stays as it is there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,111 +79,67 @@ pub enum BadSettings {
     Tls { why: String },
 }
 
-/// Where to call.
-#[derive(Clone, Debug)]
-pub(crate) struct Base {
-    pub(crate) is_tls: bool,
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    /// Host and port as the request names them.
-    pub(crate) authority: String,
-    path: String,
-}
-
-impl Base {
-    pub(crate) fn read(url: &str) -> Result<Self, BadSettings> {
-        let bad = |why| BadSettings::Url { why };
-        if url.contains('#') {
-            return Err(bad("has a fragment (#...): take it out"));
+impl From<quittance_wire::BadSettings> for BadSettings {
+    fn from(bad: quittance_wire::BadSettings) -> Self {
+        match bad {
+            quittance_wire::BadSettings::Url { why } => Self::Url { why },
+            quittance_wire::BadSettings::ExtraCa { why } => Self::ExtraCa { why },
+            quittance_wire::BadSettings::Tls { why } => Self::Tls { why },
         }
-        let uri: Uri =
-            url.trim().parse().map_err(|_| bad("is not an address such as https://example.com"))?;
-        let is_tls = match uri.scheme_str() {
-            Some("https") => true,
-            Some("http") => false,
-            _ => return Err(bad("does not begin with http:// or https://")),
-        };
-        let authority = uri.authority().ok_or(bad("names no host"))?;
-        if authority.as_str().contains('@') {
-            return Err(bad("has a user name or a password: the key belongs in provider.key"));
-        }
-        if uri.query().is_some() {
-            return Err(bad("has a query (?...): the key belongs in provider.key"));
-        }
-        let path = uri.path().trim_end_matches('/');
-        if path.ends_with(".php") {
-            return Err(bad("names a script: give the address without in.php or res.php"));
-        }
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']');
-        if host.is_empty() {
-            return Err(bad("names no host"));
-        }
-        let port = match authority.port() {
-            Some(port) => port.as_u16(),
-            None if authority.as_str().ends_with(':') => return Err(bad("has a colon and no port")),
-            None if is_tls => 443,
-            None => 80,
-        };
-        Ok(Self {
-            is_tls,
-            host: host.to_owned(),
-            port,
-            authority: authority.as_str().to_owned(),
-            path: path.to_owned(),
-        })
-    }
-
-    /// The path of a script; it never holds more than that.
-    pub(crate) fn path(&self, script: &str) -> String {
-        format!("{}/{script}", self.path)
     }
 }
 
-pub(crate) fn check_key(key: &ApiKey) -> Result<(), BadSettings> {
-    let key = key.reveal();
-    let is_fine = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
-    if is_fine { Ok(()) } else { Err(BadSettings::Key) }
+impl Settings {
+    /// What makes the calls, if key and address can be used.
+    pub(crate) fn client(&self) -> Result<Client, BadSettings> {
+        if !self.key.is_plausible() {
+            return Err(BadSettings::Key);
+        }
+        let base = Base::read(&self.url)?;
+        if base.path("").trim_end_matches('/').ends_with(".php") {
+            let why = "names a script: give the address without in.php or res.php";
+            return Err(BadSettings::Url { why });
+        }
+        let wire = quittance_wire::Settings {
+            connect_timeout: self.connect_timeout,
+            response_bytes_max: self.response_bytes_max,
+            extra_ca: self.extra_ca.clone(),
+            idle_max: self.idle_max,
+            idle_connections_max: self.idle_connections_max,
+            address_name: "provider.url",
+        };
+        Ok(Client::new(base, &wire)?)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_address_is_read() {
-        let base = Base::read("https://ocr.example.com").unwrap();
-        assert_eq!((base.is_tls, base.host.as_str(), base.port), (true, "ocr.example.com", 443));
-        assert_eq!(base.path("in.php"), "/in.php");
-        let base = Base::read("http://127.0.0.1:8080/api/").unwrap();
-        assert_eq!((base.is_tls, base.port, base.path("res.php").as_str()), (false, 8080, "/api/res.php"));
-        assert_eq!(Base::read("http://[::1]:81").unwrap().host, "::1");
+    fn refused(url: &str, key: &str) -> String {
+        let settings = Settings::new("x", Profile::CaptchaAi, url, ApiKey::new(key));
+        assert!(!format!("{settings:?}").contains(key) || key.is_empty());
+        settings.client().unwrap_err().to_string()
     }
 
     #[test]
     fn an_address_with_a_secret_or_a_mistake_is_refused_without_repeating_it() {
         let cases = [
             ("https://ada:hunter2@example.com", "password"),
-            ("https://example.com/?key=hunter2", "query"),
             ("https://example.com/in.php", "in.php"),
-            ("https://example.com/#hunter2", "fragment"),
-            ("ftp://hunter2.example.com", "http://"),
+            ("https://example.com/api/res.php/", "in.php"),
             ("hunter2.example.com", "http://"),
-            ("https://", "address"),
-            ("https://exa mple.com", "address"),
         ];
         for (url, word) in cases {
-            let said = Base::read(url).unwrap_err().to_string();
-            assert!(said.contains(word), "{url}: {said}");
+            let said = refused(url, "some-key");
+            assert!(said.starts_with("provider.url ") && said.contains(word), "{url}: {said}");
             assert!(!said.contains("hunter2"), "{said}");
         }
     }
 
     #[test]
-    fn a_key_never_shows_itself() {
-        let key = ApiKey::new("hunter2");
-        let settings = Settings::new("x", Profile::CaptchaAi, "http://127.0.0.1", key.clone());
-        assert!(!format!("{settings:?} {key:?}").contains("hunter2"));
-        assert_eq!(key.conceal("no such key: hunter2".to_owned()), "no such key: (key)");
-        assert!(check_key(&ApiKey::new("")).is_err() && check_key(&ApiKey::new("a b")).is_err());
+    fn a_key_that_is_none_is_refused() {
+        assert!(refused("http://127.0.0.1", "").contains("provider.key"));
+        assert!(refused("http://127.0.0.1", "a b").contains("provider.key"));
     }
 }

@@ -4,8 +4,11 @@ use crate::clock::SystemClock;
 use crate::{Quittance, Running, secret};
 use quittance_engine::targets::{BadPattern, HostPattern};
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
-use quittance_gateway::{CALLBACK_PATH, CallbackDoor, Limits};
-use quittance_ports::{MemorySpill, MemoryStore, Provider, Spill, SpillError, Store};
+use quittance_gateway::{
+    CALLBACK_PATH, CallbackDoor, Desk, Gateway, GatewaySettings, Hub, KeyDigest, Limits, Outbound,
+    OutboundSettings, TenantSettings, Tenants,
+};
+use quittance_ports::{Clock, MemorySpill, MemoryStore, Provider, Spill, SpillError, Store};
 use quittance_record::SpillFile;
 use std::fmt;
 use std::io;
@@ -21,8 +24,8 @@ pub const SPILL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Where providers can call us.
 #[derive(Clone)]
 pub struct Callbacks {
-    /// Where this process listens.
-    pub listen: SocketAddr,
+    /// Where this process listens for them; nowhere, if its gateway does that with all else.
+    pub listen: Option<SocketAddr>,
     /// How the provider gets there, such as `https://q.example.com`; what stands before us passes it on.
     pub public_url: String,
     /// The same on every node. If there is none, one is drawn and kept beside the store.
@@ -33,15 +36,30 @@ pub struct Callbacks {
 impl Callbacks {
     #[must_use]
     pub fn new(listen: SocketAddr, public_url: impl Into<String>) -> Self {
-        Self { listen, public_url: public_url.into(), secret: None, limits: Limits::default() }
+        Self { listen: Some(listen), ..Self::through_gateway(public_url) }
+    }
+
+    /// They come in through the [gateway](Builder::gateway).
+    #[must_use]
+    pub fn through_gateway(public_url: impl Into<String>) -> Self {
+        Self { listen: None, public_url: public_url.into(), secret: None, limits: Limits::default() }
     }
 }
 
 impl fmt::Debug for Callbacks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { listen, public_url, .. } = self;
-        write!(f, "Callbacks({listen}, reached at {public_url})")
+        write!(f, "Callbacks({listen:?}, reached at {public_url})")
     }
+}
+
+/// What makes a node a gateway, for callers who come over HTTP.
+#[derive(Debug, Default)]
+pub struct GatewaySetup {
+    pub tenants: Vec<TenantSettings>,
+    /// The operator's own key.
+    pub admin: Option<KeyDigest>,
+    pub settings: GatewaySettings,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +92,8 @@ pub struct Builder {
     place: Place,
     provider: Option<Arc<dyn Provider>>,
     callbacks: Option<Callbacks>,
+    gateway: Option<GatewaySetup>,
+    outbound: OutboundSettings,
     allow: Vec<String>,
     spill_bytes_max: u64,
     settings: Box<dyn FnOnce(&mut Settings) + Send>,
@@ -91,6 +111,8 @@ impl Builder {
             place: Place::Memory,
             provider: None,
             callbacks: None,
+            gateway: None,
+            outbound: OutboundSettings::default(),
             allow: Vec::new(),
             spill_bytes_max: SPILL_BYTES_MAX,
             settings: Box::new(|_| ()),
@@ -123,6 +145,20 @@ impl Builder {
     #[must_use]
     pub fn callbacks(mut self, callbacks: Callbacks) -> Self {
         self.callbacks = Some(callbacks);
+        self
+    }
+
+    /// Lets callers come over HTTP: see [`Quittance::gateway`].
+    #[must_use]
+    pub fn gateway(mut self, setup: GatewaySetup) -> Self {
+        self.gateway = Some(setup);
+        self
+    }
+
+    /// How callers are called who asked for it. Every node on a store should be told the same.
+    #[must_use]
+    pub fn outbound(mut self, settings: OutboundSettings) -> Self {
+        self.outbound = settings;
         self
     }
 
@@ -165,7 +201,7 @@ impl Builder {
             Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
         };
         let mut running = Running::default();
-        if let Some(Callbacks { listen: address, limits, .. }) = callbacks {
+        if let Some(Callbacks { listen: Some(address), limits, .. }) = callbacks {
             let listener =
                 TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })?;
             running.listens_on = listener.local_addr().ok();
@@ -208,18 +244,40 @@ impl Builder {
                 (Arc::new(store), Arc::new(spill), Some(dir))
             }
         };
+        let secret = match (callbacks.and_then(|callbacks| callbacks.secret), &dir) {
+            (Some(secret), _) => Ok(secret),
+            (None, Some(dir)) => secret::kept_in(dir),
+            (None, None) => secret::draw(),
+        };
+        let secret = secret.map_err(StartError::Secret)?;
         if let Some(callbacks) = callbacks {
-            let secret = match (callbacks.secret, dir) {
-                (Some(secret), _) => Ok(secret),
-                (None, Some(dir)) => secret::kept_in(&dir),
-                (None, None) => secret::draw(),
-            };
             let base = format!("{}{CALLBACK_PATH}", callbacks.public_url.trim_end_matches('/'));
-            settings.callback = Some(CallbackAddress::new(base, secret.map_err(StartError::Secret)?));
+            settings.callback = Some(CallbackAddress::new(base, secret));
         }
-        let clock = Arc::new(SystemClock);
-        let world = World { store: Arc::clone(&store), provider, clock, spill };
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        // What signs calls to callers follows from the secret that proves calls to us: one to keep, not two.
+        let outbound =
+            Outbound::new(OutboundSettings { root_secret: secret, ..self.outbound }, Arc::clone(&clock));
+        let hub = self.gateway.as_ref().map(|setup| Hub::new(limited(&setup.tenants)));
+        settings.on_commit = hub.as_ref().map(Hub::on_commit).or(settings.on_commit);
+        let world = World {
+            store: Arc::clone(&store),
+            provider: Arc::clone(&provider),
+            clock: Arc::clone(&clock),
+            spill,
+            courier: Arc::new(outbound.clone()),
+        };
         let engine = Arc::new(Engine::new(world, settings));
-        Ok(Quittance { engine, store, running: Arc::default() })
+        let gateway = self.gateway.zip(hub).map(|(setup, hub)| {
+            let tenants = Tenants::new(setup.tenants, setup.admin);
+            let desk = Desk::new(Arc::clone(&engine), provider, clock, tenants, hub, outbound);
+            Gateway::new(desk, setup.settings)
+        });
+        Ok(Quittance { engine, store, gateway, running: Arc::default() })
     }
+}
+
+/// The tenants whose open orders are counted.
+fn limited(tenants: &[TenantSettings]) -> impl Iterator<Item = String> {
+    tenants.iter().filter(|tenant| tenant.open_max.is_some()).map(|tenant| tenant.name.clone())
 }

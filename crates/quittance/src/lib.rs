@@ -33,7 +33,7 @@ mod nobody;
 mod order;
 mod secret;
 
-pub use builder::{Builder, Callbacks, SPILL_BYTES_MAX, StartError};
+pub use builder::{Builder, Callbacks, GatewaySetup, SPILL_BYTES_MAX, StartError};
 pub use clock::SystemClock;
 pub use order::{
     CloudflareChallenge, DEFAULT_TENANT, FunCaptcha, Geetest, GeetestV4, HCaptcha, Image, Order, RecaptchaV2,
@@ -41,6 +41,7 @@ pub use order::{
 };
 pub use quittance_classic::Profile;
 pub use quittance_engine::{PlaceError, Placed, Settings, Sparing, Targets, targets};
+pub use quittance_gateway as gateway;
 pub use quittance_gateway::Limits;
 pub use quittance_lifecycle as lifecycle;
 pub use quittance_lifecycle::{Key, Origin, Value};
@@ -50,7 +51,7 @@ pub use quittance_provider_classic::{Account, ApiKey, ClassicProvider, Settings 
 pub use quittance_store_embedded::OpenError;
 
 use quittance_engine::{Applied, Engine, Outcome};
-use quittance_gateway::CallbackDoor;
+use quittance_gateway::{CallbackDoor, Gateway};
 use quittance_lifecycle::{Answer, DeadCause, FailCause, Fault, Tally};
 use quittance_ports::{Clock, Store};
 use std::fmt;
@@ -63,6 +64,7 @@ use tokio::task::JoinHandle;
 pub struct Quittance {
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
+    gateway: Option<Gateway>,
     running: Arc<Mutex<Running>>,
 }
 
@@ -213,6 +215,12 @@ impl Quittance {
     /// The provider's account has been mended: everything that waits for it goes on. Says how many orders that were.
     pub async fn release(&self) -> Result<usize, StoreError> {
         self.engine.release().await
+    }
+
+    /// What callers over HTTP come to, if the node was built with [one](Builder::gateway): give it something to listen on.
+    #[must_use]
+    pub fn gateway(&self) -> Option<&Gateway> {
+        self.gateway.as_ref()
     }
 
     /// Where callbacks are taken in, if they are.

@@ -3,7 +3,7 @@
 
 use crate::sum::{self, Sum};
 use crate::trouble::is_damage;
-use quittance_lifecycle::{Key, Order, Phase, Target, Timestamp};
+use quittance_lifecycle::{Key, Order, Target, Timestamp};
 use quittance_ports::{Unreadable, Version, Versioned};
 use quittance_record::{decode_order, decode_terms};
 use rusqlite::types::ValueRef;

@@ -4,16 +4,18 @@
 use super::Config;
 use super::check;
 use super::effective::Effective;
-use super::entries::{providers, reuse_named, sparing, tenants, without_slash};
+use super::entries::{list_at, providers, reuse_named, sparing, tenants, without_slash};
 use super::error::ConfigError;
 use super::layers::Environment;
 use super::name::Name;
-use super::secret::Credential;
-use super::types::{EngineLimits, KindOverride, KindTable, ReuseRules, StoreUrl};
+use super::secret::{CallerKey, Credential};
+use super::types::{
+    CallbacksOut, EngineLimits, KindOverride, KindTable, LogConfig, ReuseRules, StoreUrl, TlsConfig,
+};
 use super::value::{Value, class_word};
 use quittance_engine::Targets;
 use quittance_engine::targets::HostPattern;
-use quittance_gateway::Limits;
+use quittance_gateway::{Allowed, Limits};
 use quittance_lifecycle::{Backoff, FaultClass, FaultTable, Jitter, KeySettings, Pace, Policy, WithoutWord};
 
 pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<Config, ConfigError> {
@@ -26,6 +28,14 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
         public_url: effective.text_at(&Name::of(["public_url"])).map(|url| without_slash(&url)),
         callback_secret: Credential::find(&effective, &Name::top(), "callback_secret", environment)?,
         listener: listener(&effective),
+        tls: tls(&effective),
+        admin: CallerKey::find(&effective, &Name::of(["admin"]), environment)?,
+        flavour: effective.text_at(&Name::of(["gateway", "flavour"])),
+        callbacks_out: callbacks_out(&effective),
+        log: LogConfig {
+            level: effective.text("log.level").parse().expect("its shape is that of a level"),
+            is_json: effective.text("log.format") == "json",
+        },
         store: store(&effective)?,
         spill_bytes_max: effective.count("store.spill_max"),
         targets: targets(&effective),
@@ -49,10 +59,27 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
 fn listener(effective: &Effective) -> Limits {
     Limits {
         connections_max: effective.count("listener.connections_max"),
+        requests_max: effective.count("listener.requests_max"),
         body_bytes_max: effective.count("listener.body_bytes_max"),
+        bodies_bytes_max: effective.count("listener.bodies_bytes_max"),
         head_bytes_max: effective.count("listener.head_bytes_max"),
         read_wait: effective.span("listener.read_wait"),
+        write_wait: effective.span("listener.write_wait"),
+        idle_wait: effective.span("listener.idle_wait"),
     }
+}
+
+fn callbacks_out(effective: &Effective) -> CallbacksOut {
+    let allowed = list_at(effective, &Name::of(["callbacks_out", "allow"])).unwrap_or_default();
+    let allowed =
+        allowed.iter().map(|text| Allowed::parse(text).expect("they are checked when they are read"));
+    CallbacksOut { allow: allowed.collect(), wait: effective.span("callbacks_out.wait") }
+}
+
+fn tls(effective: &Effective) -> TlsConfig {
+    let text = |key| effective.text_at(&Name::of(["tls", key]));
+    let listen = text("listen").map(|text| text.parse().expect("its shape is that of an address"));
+    TlsConfig::new(listen, text("cert_file").map(Into::into), text("key_file").map(Into::into))
 }
 
 fn store(effective: &Effective) -> Result<StoreUrl, ConfigError> {
@@ -139,6 +166,7 @@ fn engine(effective: &Effective) -> EngineLimits {
         submits_max: effective.count("engine.submits_max"),
         polls_max: effective.count("engine.polls_max"),
         steps_max: effective.count("engine.steps_max"),
+        errands_max: effective.count("engine.errands_max"),
         backlog_max: effective.count("engine.backlog_max"),
         claim_max: effective.count("engine.claim_max"),
         claim_span: effective.span("engine.claim_span"),

@@ -123,26 +123,36 @@ fn bad_value(name: &Name, at: &Origin, expected: String) -> ConfigError {
 }
 
 pub(crate) fn kinds(effective: &Effective, table: &KindTable) -> Result<(), ConfigError> {
-    let known = || table.all().into_iter().map(|kind| kind.name.into_owned());
     for path in [vec!["kinds"], vec!["reuse", "kinds"]] {
         let depth = path.len();
         for (name, held) in effective.below(&Name::of(path)) {
-            let kind = name.segments().nth(depth).unwrap_or_default();
-            if table.kind(kind).is_none() {
-                let hint = match nearest(kind, known()) {
-                    Some(meant) => format!("did you mean `{meant}`?"),
-                    None => "`quittance kinds` lists them all.".into(),
-                };
-                return Err(ConfigError::Unsound {
-                    name: name.to_string(),
-                    at: held.origin.clone(),
-                    problem: format!("is about a kind `{kind}`, which nobody has described"),
-                    remedy: format!("{hint} For a kind that is new to us, set `kinds.{kind}.new = true`"),
-                });
-            }
+            known_kind(table, name.segments().nth(depth).unwrap_or_default(), name, &held.origin)?;
         }
     }
+    for label in effective.of_list("tenant") {
+        let name = Name::of(["tenant", &label, "kinds"]);
+        let Some(held) = effective.get(&name) else { continue };
+        let listed = super::entries::list_at(effective, &name).unwrap_or_default();
+        listed.iter().try_for_each(|kind| known_kind(table, kind, &name, &held.origin))?;
+    }
     table.0.keys().try_for_each(|kind| lives_and_paces(effective, table, kind))
+}
+
+fn known_kind(table: &KindTable, kind: &str, name: &Name, at: &Origin) -> Result<(), ConfigError> {
+    if table.kind(kind).is_some() {
+        return Ok(());
+    }
+    let known = table.all().into_iter().map(|kind| kind.name.into_owned());
+    let hint = match nearest(kind, known) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "`quittance kinds` lists them all.".into(),
+    };
+    Err(ConfigError::Unsound {
+        name: name.to_string(),
+        at: at.clone(),
+        problem: format!("is about a kind `{kind}`, which nobody has described"),
+        remedy: format!("{hint} For a kind that is new to us, set `kinds.{kind}.new = true`"),
+    })
 }
 
 fn lives_and_paces(effective: &Effective, table: &KindTable, name: &str) -> Result<(), ConfigError> {
@@ -183,16 +193,16 @@ fn lives_and_paces(effective: &Effective, table: &KindTable, name: &str) -> Resu
 pub(crate) fn secrets(config: &Config) -> Result<(), ConfigError> {
     for (at, tenant) in config.tenants.iter().enumerate() {
         let same = config.tenants[..at].iter().find(
-            |other| matches!((other.key.get(), tenant.key.get()), (Ok(one), Ok(other)) if one == other),
+            |other| matches!((other.key.plain(), tenant.key.plain()), (Some(one), Some(other)) if one == other),
         );
         if let Some(other) = same {
             return Err(ConfigError::Unsound {
-                name: tenant.key.name.clone(),
+                name: tenant.key.name().to_owned(),
                 at: config
                     .effective
                     .get(&Name::of(["tenant", &tenant.name, "name"]))
                     .map_or(Origin::Default, |held| held.origin.clone()),
-                problem: format!("is the same as `{}`", other.key.name),
+                problem: format!("is the same as `{}`", other.key.name()),
                 remedy: "give each tenant a key of its own".into(),
             });
         }

@@ -4,14 +4,19 @@ use super::effective::Effective;
 use super::error::ConfigError;
 use super::layers::Environment;
 use super::name::Name;
-use super::secret::Credential;
-use super::types::{ProviderConfig, TenantConfig};
+use super::origin::Origin;
+use super::rate;
+use super::secret::{CallerKey, Credential};
+use super::types::{Dialect, ProviderConfig, TenantConfig};
 use super::value::Value;
+use quittance_classic::Profile;
 use quittance_classic::code::class_named;
 use quittance_classic::profile::PollQuota;
-use quittance_classic::{FaultCodes, Profile};
 use quittance_engine::Sparing;
-use quittance_lifecycle::Reuse;
+use quittance_engine::targets::HostPattern;
+use quittance_json::Flavour;
+use quittance_lifecycle::{FaultClass, Reuse};
+use std::collections::BTreeMap;
 
 /// The entries of `[[provider]]`.
 pub(super) fn providers(
@@ -30,9 +35,8 @@ fn provider(
     let missing =
         |key, remedy: &str| ConfigError::Incomplete { table: table.to_string(), key, remedy: remedy.into() };
     let text = |key| effective.text_at(&table.below(key));
-    let profile = text("profile").and_then(|name| Profile::named(&name));
-    let profile =
-        profile.ok_or_else(|| missing("profile", "add `profile = \"captchaai\"`, or \"2captcha\""))?;
+    let dialect = dialect(effective, &table)?
+        .ok_or_else(|| missing("profile", "add `profile = \"captchaai\"`, or \"2captcha\""))?;
     let url =
         text("url").ok_or_else(|| missing("url", "add the service's address, `url = \"https://...\"`"))?;
     let key = Credential::find(effective, &table, "key", environment)?.ok_or_else(|| {
@@ -43,20 +47,25 @@ fn provider(
     let size = |key| count_at(effective, &table.below(key)).and_then(|count| usize::try_from(count).ok());
     Ok(ProviderConfig {
         name: label.to_owned(),
-        profile,
+        dialect,
         url: without_slash(&url),
         key,
         connect_wait: always("connect_wait"),
         reply_wait: always("reply_wait"),
         poll_reply_wait: always("poll_reply_wait"),
         poll_batch_max: size("poll_batch_max"),
-        poll_quota: poll_quota(effective, &table, profile)?,
+        poll_quota: match dialect {
+            Dialect::Classic(profile) => poll_quota(effective, &table, profile)?,
+            Dialect::Json(_) => None,
+        },
+        queries_per_task_max: count_at(effective, &table.below("poll_quota_per_task"))
+            .and_then(|count| u32::try_from(count).ok()),
         reply_bytes_max: size("reply_bytes_max").expect("it has a default"),
         idle_wait: always("idle_wait"),
         idle_connections_max: size("idle_connections_max").expect("it has a default"),
         extra_ca: certificates(effective, &table.below("ca_file"))?,
         sparing: sparing(effective, &table),
-        codes: codes(effective, &table, profile),
+        corrections: corrections(effective, &table),
     })
 }
 
@@ -104,12 +113,47 @@ fn certificates(effective: &Effective, name: &Name) -> Result<Vec<u8>, ConfigErr
     })
 }
 
-fn codes(effective: &Effective, provider: &Name, profile: Profile) -> FaultCodes {
+fn corrections(effective: &Effective, provider: &Name) -> BTreeMap<String, FaultClass> {
     let table = provider.below("faults");
-    effective.below(&table).fold(FaultCodes::of(profile), |codes, (name, _)| {
-        let class = effective.text_at(name).and_then(|class| class_named(&class));
-        codes.with(name.last(), class.expect("classes are checked when they are read"))
-    })
+    let class = |name| effective.text_at(name).and_then(|class| class_named(&class));
+    let corrected = effective.below(&table).map(|(name, _)| {
+        (name.last().to_owned(), class(name).expect("classes are checked when they are read"))
+    });
+    corrected.collect()
+}
+
+/// Which protocol it speaks, and as whom; none if that is not said.
+fn dialect(effective: &Effective, table: &Name) -> Result<Option<Dialect>, ConfigError> {
+    let name = table.below("profile");
+    let Some(profile) = effective.text_at(&name) else { return Ok(None) };
+    let unsound = |name: &Name, problem: String, remedy: &str| {
+        let at = effective.get(name).map_or(Origin::Default, |held| held.origin.clone());
+        Err(ConfigError::Unsound { name: name.to_string(), at, problem, remedy: remedy.into() })
+    };
+    if effective.text_at(&table.below("protocol")).as_deref() != Some("json") {
+        return match Profile::named(&profile) {
+            Some(known) => Ok(Some(Dialect::Classic(known))),
+            None => unsound(
+                &name,
+                format!("is \"{profile}\", which speaks the JSON protocol"),
+                "add `protocol = \"json\"`",
+            ),
+        };
+    }
+    for key in ["poll_batch_max", "poll_quota_slack"] {
+        let name = table.below(key);
+        if effective.get(&name).is_some() {
+            return unsound(&name, "is for the classic protocol".into(), "leave it out");
+        }
+    }
+    match Flavour::parse(&profile) {
+        Some(flavour) => Ok(Some(Dialect::Json(flavour))),
+        None => unsound(
+            &name,
+            format!("is \"{profile}\", which speaks the classic protocol only"),
+            "leave `protocol` out, or choose another profile",
+        ),
+    }
 }
 
 /// Of all providers, or of one: the names are the same.
@@ -135,19 +179,46 @@ pub(super) fn tenants(
     effective: &Effective,
     environment: &Environment,
 ) -> Result<Vec<TenantConfig>, ConfigError> {
-    let tenant = |label: &String| {
-        let table = Name::of(["tenant", label]);
-        let key = Credential::find(effective, &table, "key", environment)?;
-        let remedy = "add `key_env = \"...\"` with the variable that holds its key, or `key_file`";
-        let key = key.ok_or_else(|| ConfigError::Incomplete {
-            table: table.to_string(),
-            key: "key_env",
-            remedy: remedy.into(),
-        })?;
-        let reuse = effective.text_at(&table.below("reuse")).map(|reuse| reuse_named(&reuse));
-        Ok(TenantConfig { name: label.clone(), key, reuse })
-    };
+    let tenant = |label: &String| tenant(effective, label, environment);
     effective.of_list("tenant").iter().map(tenant).collect()
+}
+
+fn tenant(
+    effective: &Effective,
+    label: &str,
+    environment: &Environment,
+) -> Result<TenantConfig, ConfigError> {
+    let table = Name::of(["tenant", label]);
+    let key = CallerKey::find(effective, &table, environment)?.ok_or_else(|| ConfigError::Incomplete {
+        table: table.to_string(),
+        key: "key_env",
+        remedy:
+            "add `key_sha256 = \"...\"` with the hash of its key (`quittance tenant new` prints both), or \
+                 `key_env` with the variable that holds the key, or `key_file`"
+                .into(),
+    })?;
+    let text = |key| effective.text_at(&table.below(key));
+    let list = |key| list_at(effective, &table.below(key));
+    let pattern = |host: &String| HostPattern::parse(host).expect("patterns are checked when they are read");
+    let open_max = count_at(effective, &table.below("open_max"));
+    Ok(TenantConfig {
+        name: label.to_owned(),
+        key,
+        hosts: list("hosts").map(|hosts| hosts.iter().map(pattern).collect()),
+        kinds: list("kinds"),
+        reuse: text("reuse").map(|reuse| reuse_named(&reuse)),
+        rate: text("rate").and_then(|text| rate::parse(&text)),
+        open_max: open_max.and_then(|count| usize::try_from(count).ok()),
+        flavour: text("flavour"),
+        webhook_secret: Credential::find(effective, &table, "webhook_secret", environment)?,
+    })
+}
+
+pub(super) fn list_at(effective: &Effective, name: &Name) -> Option<Vec<String>> {
+    match &effective.get(name)?.value {
+        Value::List(list) => Some(list.clone()),
+        _ => None,
+    }
 }
 
 pub(super) fn reuse_named(name: &str) -> Reuse {

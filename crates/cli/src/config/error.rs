@@ -52,6 +52,11 @@ pub(crate) enum ConfigError {
     BadOverride { words: String },
     #[error("the secret for `{name}` is missing: {why}")]
     NoSecret { name: String, why: String },
+    #[error(
+        "the key for `{name}` ({keeper}) has {found} characters, and must have 32, because clients take no other: \
+         `quittance tenant new` makes one"
+    )]
+    KeyLength { name: String, keeper: String, found: usize },
 }
 
 fn hint(meant: Option<&str>) -> String {

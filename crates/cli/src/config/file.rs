@@ -127,7 +127,9 @@ fn raw(value: &DeValue<'_>) -> Raw {
 pub(crate) fn unknown(name: &Name, at: Origin) -> ConfigError {
     let is_secret = matches!(
         name.segments().collect::<Vec<_>>().as_slice(),
-        ["provider" | "tenant", _, "key" | "api_key" | "secret" | "password" | "token"] | ["callback_secret"]
+        ["provider" | "tenant", _, "key" | "api_key" | "secret" | "password" | "token" | "webhook_secret"]
+            | ["admin", "key" | "secret" | "password" | "token"]
+            | ["callback_secret"]
     );
     if is_secret {
         return ConfigError::SecretInPlace { name: name.to_string(), at };

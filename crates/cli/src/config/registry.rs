@@ -1,6 +1,7 @@
 //! Every setting there is, as data: its name, what it may look like, its default and one line of help. Parsing, the
 //! environment's names, `config show`, the nearest right name in an error and the table in docs/config.md follow from it.
 
+mod gateway;
 mod orders;
 mod providers;
 
@@ -10,7 +11,7 @@ use quittance_lifecycle::{Policy, Preset};
 use std::time::Duration;
 
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
-    [orders::ROWS, providers::ROWS].into_iter().flatten()
+    [orders::ROWS, providers::ROWS, gateway::ROWS].into_iter().flatten()
 }
 
 const MOMENT: Duration = Duration::from_millis(1);
@@ -20,6 +21,7 @@ const POSITIVE: Shape = Shape::Span { least: MOMENT, most: SPAN_MOST };
 const ANY: Shape = Shape::Span { least: Duration::ZERO, most: SPAN_MOST };
 const SOME: Shape = Shape::Count { least: 1, most: 1_000_000 };
 const BYTES: Shape = Shape::Count { least: 1024, most: 1 << 40 };
+const REUSE: Shape = Shape::OneOf(&["shared", "exclusive"]);
 const PRESET_NAMES: &[&str] = &["default", "conservative", "aggressive"];
 
 pub(crate) fn preset(name: &str) -> Preset {

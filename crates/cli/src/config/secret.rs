@@ -4,6 +4,9 @@ use super::effective::Effective;
 use super::error::ConfigError;
 use super::layers::Environment;
 use super::name::Name;
+use super::origin::Origin;
+use base64::Engine as _;
+use quittance_gateway::{KEY_BYTES, KeyDigest};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -89,6 +92,85 @@ impl Credential {
     pub(crate) fn state(&self) -> String {
         let Self { keeper, .. } = self;
         if self.is_set() { format!("set (from {keeper})") } else { format!("missing ({keeper})") }
+    }
+}
+
+/// A key of ours, by which we know a caller: its hash, which may stand in the file, or where the key itself is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum CallerKey {
+    Hash { name: String, digest: KeyDigest },
+    Kept(Credential),
+}
+
+impl CallerKey {
+    /// What `key_sha256`, `key_env` or `key_file` says, if one of them is set.
+    pub(crate) fn find(
+        effective: &Effective,
+        table: &Name,
+        environment: &Environment,
+    ) -> Result<Option<Self>, ConfigError> {
+        let kept = Credential::find(effective, table, "key", environment)?;
+        let by_hash = table.below("key_sha256");
+        let hash = effective.text_at(&by_hash).and_then(|digits| KeyDigest::parse(&digits));
+        match (hash, kept) {
+            (None, kept) => Ok(kept.map(Self::Kept)),
+            (Some(digest), None) => Ok(Some(Self::Hash { name: table.below("key").to_string(), digest })),
+            (Some(_), Some(kept)) => Err(ConfigError::Unsound {
+                name: by_hash.to_string(),
+                at: effective.get(&by_hash).map_or(Origin::Default, |held| held.origin.clone()),
+                problem: format!("says what the key is, and so does {}", kept.keeper),
+                remedy: "keep one of the two".into(),
+            }),
+        }
+    }
+
+    /// Such as `tenant.team-a.key`.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Hash { name, .. } => name,
+            Self::Kept(credential) => &credential.name,
+        }
+    }
+
+    /// The hash of the key, whatever its length, if it is there.
+    pub(crate) fn plain(&self) -> Option<KeyDigest> {
+        match self {
+            Self::Hash { digest, .. } => Some(*digest),
+            Self::Kept(credential) => credential.get().ok().map(|key| KeyDigest::of(key.reveal())),
+        }
+    }
+
+    pub(crate) fn digest(&self) -> Result<KeyDigest, ConfigError> {
+        match self {
+            Self::Hash { digest, .. } => Ok(*digest),
+            Self::Kept(credential) => {
+                let key = credential.get()?.reveal();
+                if key.len() != KEY_BYTES {
+                    return Err(ConfigError::KeyLength {
+                        name: credential.name.clone(),
+                        keeper: credential.keeper.to_string(),
+                        found: key.chars().count(),
+                    });
+                }
+                Ok(KeyDigest::of(key))
+            }
+        }
+    }
+
+    /// Whether it is known, and how; never what it is.
+    pub(crate) fn state(&self) -> String {
+        match self {
+            Self::Hash { digest, .. } => format!("by hash {:.8}...", digest.to_string()),
+            Self::Kept(credential) => credential.state(),
+        }
+    }
+}
+
+/// A secret of 32 bytes: 64 hexadecimal digits, or `whsec_` and base64.
+pub(crate) fn bytes_of(text: &str) -> Option<[u8; 32]> {
+    match text.strip_prefix("whsec_") {
+        Some(encoded) => base64::engine::general_purpose::STANDARD.decode(encoded).ok()?.try_into().ok(),
+        None => KeyDigest::parse(text).map(|digits| digits.0),
     }
 }
 

@@ -5,7 +5,7 @@ use super::Config;
 use super::effective::Held;
 use super::name::{Name, quoted};
 use super::registry::settings;
-use super::secret::Credential;
+use super::secret::{CallerKey, Credential};
 use anstyle::Style;
 use clap::Subcommand;
 use serde_json::{Map, Value as Json, json};
@@ -49,8 +49,13 @@ pub(crate) fn run(command: &ConfigCommand, config: &Config) -> String {
 /// Whatever secrets were named.
 fn credentials(config: &Config) -> impl Iterator<Item = &Credential> {
     let providers = config.providers.iter().map(|provider| &provider.key);
-    let tenants = config.tenants.iter().map(|tenant| &tenant.key);
-    config.callback_secret.iter().chain(providers).chain(tenants)
+    let callers = config.tenants.iter().map(|tenant| &tenant.key).chain(&config.admin);
+    let callers = callers.filter_map(|key| match key {
+        CallerKey::Kept(credential) => Some(credential),
+        CallerKey::Hash { .. } => None,
+    });
+    let webhooks = config.tenants.iter().filter_map(|tenant| tenant.webhook_secret.as_ref());
+    config.callback_secret.iter().chain(providers).chain(callers).chain(webhooks)
 }
 
 fn object(config: &Config) -> Json {
@@ -139,8 +144,10 @@ impl Page<'_> {
                 Some(held) => self.line(setting.leaf(), held),
                 None => self.note(&format!("{} is not set: {}", setting.leaf(), setting.help)),
             }
-            if setting.path == "callback_secret_file" {
-                self.secret("callback_secret");
+            match setting.path {
+                "callback_secret_file" => self.secret("callback_secret"),
+                "admin.key_file" => self.secret("admin.key"),
+                _ => {}
             }
         }
     }
@@ -167,8 +174,8 @@ impl Page<'_> {
                 if let Some(held) = config.effective.get(&table.below(setting.leaf())) {
                     self.line(setting.leaf(), held);
                 }
-                if setting.leaf() == "key_file" {
-                    self.secret(&table.below("key").to_string());
+                if let Some(secret @ ("key" | "webhook_secret")) = setting.leaf().strip_suffix("_file") {
+                    self.secret(&table.below(secret).to_string());
                 }
             }
             let faults = table.below("faults");

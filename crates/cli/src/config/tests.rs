@@ -2,6 +2,7 @@
 
 mod doors;
 mod fields;
+mod gateway;
 mod wrong;
 
 use super::{Config, ConfigArgs, ConfigCommand, ConfigError, Environment, StoreUrl, run};
@@ -171,10 +172,10 @@ fn the_block_of_the_issue_means_what_it_says() {
     );
     assert_eq!(config.targets.allow[0].to_string(), "*.example.org");
     let [provider] = &config.providers[..] else { panic!("{:?}", config.providers) };
-    assert_eq!((provider.name.as_str(), provider.profile.name()), ("main", "captchaai"));
+    assert_eq!((provider.name.as_str(), provider.dialect.name()), ("main", "captchaai"));
     assert_eq!(provider.url, "https://ocr.example.com", "a slash at the end is one too many");
     assert_eq!(provider.key.get().unwrap().reveal(), "secret", "with no space around it");
-    let missing = config.tenants[0].key.get().unwrap_err().to_string();
+    let missing = config.tenants[0].key.digest().unwrap_err().to_string();
     assert!(missing.contains("tenant.team-a.key") && missing.contains("export"), "{missing}");
 }
 
@@ -190,8 +191,8 @@ fn everything_that_can_be_said_is_understood() {
     assert_eq!(second.sparing.submit_interval, Duration::from_millis(100), "what the profile knows");
     assert_eq!((second.sparing.trip_at, main.sparing.trip_at), (9, 5));
     assert_eq!((second.sparing.retry_share, main.sparing.retry_share), (250, 250), "the rule for all");
-    assert_eq!(second.codes.classify("ERROR: 1001").class, FaultClass::Unreachable);
-    assert_eq!(main.codes.classify("ERROR: 1001").class, FaultClass::Busy);
+    assert_eq!(second.codes().classify("ERROR: 1001").class, FaultClass::Unreachable);
+    assert_eq!(main.codes().classify("ERROR: 1001").class, FaultClass::Busy);
     assert_eq!(main.key.get().unwrap().reveal(), "the-key-in-a-file");
     let kinds = config.kinds();
     assert_eq!(kinds("recaptcha_v2").unwrap().life, Some(Duration::from_secs(100)));

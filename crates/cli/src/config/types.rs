@@ -1,15 +1,19 @@
 //! What a configuration means, in our own types.
 
 use super::error::ConfigError;
-use super::secret::Credential;
+use super::secret::{self, CallerKey, Credential};
 use quittance::{ApiKey, ClassicSettings};
 use quittance_classic::profile::PollQuota;
 use quittance_classic::{FaultCodes, Profile};
 use quittance_engine::targets::HostPattern;
-use quittance_engine::{Settings, Sparing};
-use quittance_lifecycle::{Kind, Pace, Reuse};
+use quittance_engine::{Settings, Sparing, Targets};
+use quittance_gateway::{Allowed, OutboundSettings, Rate, TenantSettings};
+use quittance_json::Flavour;
+use quittance_lifecycle::{FaultClass, Kind, Pace, Reuse};
+use quittance_provider_json::{ApiKey as JsonApiKey, Settings as JsonSettings};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +23,33 @@ pub(crate) enum StoreUrl {
     Memory,
 }
 
+/// Which protocol a provider speaks, and as whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Classic(Profile),
+    Json(Flavour),
+}
+
+impl Dialect {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Classic(profile) => profile.name(),
+            Self::Json(flavour) => flavour.name(),
+        }
+    }
+
+    pub(crate) const fn protocol(self) -> &'static str {
+        match self {
+            Self::Classic(_) => "classic",
+            Self::Json(_) => "json",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProviderConfig {
     pub(crate) name: String,
-    pub(crate) profile: Profile,
+    pub(crate) dialect: Dialect,
     /// Without a slash at its end.
     pub(crate) url: String,
     pub(crate) key: Credential,
@@ -32,26 +59,36 @@ pub(crate) struct ProviderConfig {
     // What is `None` here follows from the profile.
     pub(crate) poll_batch_max: Option<usize>,
     pub(crate) poll_quota: Option<PollQuota>,
+    pub(crate) queries_per_task_max: Option<u32>,
     pub(crate) reply_bytes_max: usize,
     pub(crate) idle_wait: Duration,
     pub(crate) idle_connections_max: usize,
     pub(crate) extra_ca: Vec<u8>,
     pub(crate) sparing: Sparing,
-    /// What its codes mean, the operator's corrections included.
-    pub(crate) codes: FaultCodes,
+    /// What the operator knows better about its codes.
+    pub(crate) corrections: BTreeMap<String, FaultClass>,
 }
 
 impl ProviderConfig {
+    /// What its codes mean, the operator's corrections included. The JSON protocol has the codes of 2captcha.
+    pub(crate) fn codes(&self) -> FaultCodes {
+        let profile = match self.dialect {
+            Dialect::Classic(profile) => profile,
+            Dialect::Json(_) => Profile::TwoCaptcha,
+        };
+        let of_profile = FaultCodes::of(profile);
+        self.corrections.iter().fold(of_profile, |codes, (code, class)| codes.with(code, *class))
+    }
+
     /// What the adapter takes; an error if the key is not there.
-    pub(crate) fn classic(&self) -> Result<ClassicSettings, ConfigError> {
+    pub(crate) fn classic(&self, profile: Profile) -> Result<ClassicSettings, ConfigError> {
         let key = ApiKey::new(self.key.get()?.reveal());
-        let mut settings = ClassicSettings::new(&self.name, self.profile, &self.url, key);
+        let mut settings = ClassicSettings::new(&self.name, profile, &self.url, key);
         settings.connect_timeout = self.connect_wait;
         settings.submit_timeout = self.reply_wait;
         settings.poll_timeout = self.poll_reply_wait;
         settings.poll_batch_max = self.poll_batch_max;
-        let corrected = self.codes.rows().filter(|row| row.is_overridden);
-        settings.codes = corrected.map(|row| (row.code.to_owned(), row.class)).collect();
+        settings.codes.clone_from(&self.corrections);
         settings.response_bytes_max = self.reply_bytes_max;
         settings.pace.submit_interval = Some(self.sparing.submit_interval);
         settings.pace.poll_quota = self.poll_quota;
@@ -60,13 +97,130 @@ impl ProviderConfig {
         settings.idle_connections_max = self.idle_connections_max;
         Ok(settings)
     }
+
+    /// The same for the other protocol.
+    pub(crate) fn json(&self, flavour: Flavour) -> Result<JsonSettings, ConfigError> {
+        let key = JsonApiKey::new(self.key.get()?.reveal());
+        let mut settings = JsonSettings::new(&self.name, flavour, &self.url, key);
+        settings.connect_timeout = self.connect_wait;
+        settings.submit_timeout = self.reply_wait;
+        settings.poll_timeout = self.poll_reply_wait;
+        settings.codes.clone_from(&self.corrections);
+        settings.response_bytes_max = self.reply_bytes_max;
+        settings.pace.submit_interval = Some(self.sparing.submit_interval);
+        settings.pace.queries_per_task_max = self.queries_per_task_max;
+        settings.extra_ca.clone_from(&self.extra_ca);
+        settings.idle_max = self.idle_wait;
+        settings.idle_connections_max = self.idle_connections_max;
+        Ok(settings)
+    }
 }
 
+/// Who may ask, and how much.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TenantConfig {
     pub(crate) name: String,
-    pub(crate) key: Credential,
+    pub(crate) key: CallerKey,
+    pub(crate) hosts: Option<Vec<HostPattern>>,
+    pub(crate) kinds: Option<Vec<String>>,
     pub(crate) reuse: Option<Reuse>,
+    pub(crate) rate: Option<Rate>,
+    pub(crate) open_max: Option<usize>,
+    pub(crate) flavour: Option<String>,
+    pub(crate) webhook_secret: Option<Credential>,
+}
+
+impl TenantConfig {
+    /// What the gateway takes; an error if a secret is not there, or none. `targets` is what everybody may.
+    pub(crate) fn settings(&self, targets: &Targets) -> Result<TenantSettings, ConfigError> {
+        let Self { name, key, hosts, kinds, reuse, rate, open_max, flavour, webhook_secret } = self;
+        let of_his = |hosts: &Vec<HostPattern>| Targets { allow: hosts.clone(), images: targets.images };
+        Ok(TenantSettings {
+            name: name.clone(),
+            key: key.digest()?,
+            targets: hosts.as_ref().map(of_his),
+            kinds: kinds.clone(),
+            reuse: *reuse,
+            rate: *rate,
+            open_max: *open_max,
+            flavour: flavour.clone(),
+            webhook_secret: webhook_secret.as_ref().map(webhook_bytes).transpose()?,
+        })
+    }
+}
+
+fn webhook_bytes(credential: &Credential) -> Result<[u8; 32], ConfigError> {
+    secret::bytes_of(credential.get()?.reveal()).ok_or_else(|| ConfigError::NoSecret {
+        name: credential.name.clone(),
+        why: format!(
+            "{} must hold 64 hexadecimal digits (`openssl rand -hex 32`), or `whsec_` and 32 bytes in base64",
+            credential.keeper
+        ),
+    })
+}
+
+/// How callers are called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallbacksOut {
+    /// What may be called inside the operator's network.
+    pub(crate) allow: Vec<Allowed>,
+    pub(crate) wait: Duration,
+}
+
+impl CallbacksOut {
+    /// What the library takes; an error if a tenant's secret is named and not there, because another would be used then.
+    pub(crate) fn settings(&self, tenants: &[TenantConfig]) -> Result<OutboundSettings, ConfigError> {
+        let secrets = tenants.iter().filter_map(|tenant| {
+            let secret = webhook_bytes(tenant.webhook_secret.as_ref()?);
+            Some(secret.map(|secret| (tenant.name.clone(), secret)))
+        });
+        Ok(OutboundSettings {
+            allow: self.allow.clone(),
+            wait: self.wait,
+            secrets: secrets.collect::<Result<_, _>>()?,
+            ..OutboundSettings::default()
+        })
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TlsConfig {
+    pub(crate) listen: Option<SocketAddr>,
+    cert_file: Option<PathBuf>,
+    key_file: Option<PathBuf>,
+}
+
+impl TlsConfig {
+    pub(super) const fn new(
+        listen: Option<SocketAddr>,
+        cert_file: Option<PathBuf>,
+        key_file: Option<PathBuf>,
+    ) -> Self {
+        Self { listen, cert_file, key_file }
+    }
+
+    /// The files of the certificate and of its key, if they are named. One without the other is an error only for who
+    /// wants to use them.
+    pub(crate) fn files(&self) -> Result<Option<(&Path, &Path)>, ConfigError> {
+        let missing = |key| ConfigError::Incomplete {
+            table: "tls".into(),
+            key,
+            remedy: "a certificate and its key belong together: set both, or neither".into(),
+        };
+        match (&self.cert_file, &self.key_file) {
+            (Some(cert), Some(key)) => Ok(Some((cert, key))),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(missing("key_file")),
+            (None, Some(_)) => Err(missing("cert_file")),
+        }
+    }
+}
+
+/// What `serve` tells on standard error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LogConfig {
+    pub(crate) level: tracing::Level,
+    pub(crate) is_json: bool,
 }
 
 /// The part of the engine's settings that is only about this node.
@@ -75,6 +229,7 @@ pub(crate) struct EngineLimits {
     pub(crate) submits_max: usize,
     pub(crate) polls_max: usize,
     pub(crate) steps_max: usize,
+    pub(crate) errands_max: usize,
     pub(crate) backlog_max: usize,
     pub(crate) claim_max: usize,
     pub(crate) claim_span: Duration,
@@ -88,13 +243,14 @@ pub(crate) struct EngineLimits {
 
 impl EngineLimits {
     pub(crate) fn apply(self, settings: &mut Settings) {
-        let Self { submits_max, polls_max, steps_max, backlog_max, claim_max, .. } = self;
+        let Self { submits_max, polls_max, steps_max, errands_max, backlog_max, claim_max, .. } = self;
         let Self {
             claim_span, sweep_span, sweep_pause, poll_wait, place_wait, others_first, count_span, ..
         } = self;
         settings.submits_max = submits_max;
         settings.polls_max = polls_max;
         settings.steps_max = steps_max;
+        settings.errands_max = errands_max;
         settings.backlog_max = backlog_max;
         settings.claim_max = claim_max;
         settings.claim_span = claim_span;

@@ -2,10 +2,12 @@
 //! it reads, checks and describes values, so that an error always says what would have been right.
 
 use super::name::toml_text;
-use super::span;
+use super::{rate, span};
 use quittance_classic::Profile;
 use quittance_classic::code::class_named;
 use quittance_engine::targets::HostPattern;
+use quittance_gateway::{Allowed, KeyDigest};
+use quittance_json::Flavour;
 use quittance_lifecycle::FaultClass;
 use quittance_lifecycle::terms::page_host;
 use std::fmt;
@@ -55,13 +57,19 @@ pub(crate) enum Shape {
         least: Duration,
     },
     OneOf(&'static [&'static str]),
-    /// A dialect that the classic protocol has.
+    /// Whom a provider speaks like.
     Profile,
     /// A class of fault.
     Class,
     /// What providers and tenants are called.
     Label,
     Hosts,
+    /// Hosts, addresses and networks.
+    Networks,
+    Kinds,
+    Rate,
+    /// The hash of a key.
+    Digest,
     Listen,
     /// An http or https address to build others on.
     WebAddress,
@@ -88,7 +96,7 @@ impl Shape {
             }
             Self::SpanOr { word, .. } => format!("\"{word}\", or a span: {}", span::FORM),
             Self::OneOf(words) => either(words.iter()),
-            Self::Profile => either(Profile::ALL.iter().map(|profile| profile.name())),
+            Self::Profile => either(profiles()),
             Self::Class => either(FaultClass::ALL.iter().map(|class| class_word(*class))),
             Self::Label => {
                 format!("a name of at most {LABEL_BYTES_MAX} letters, digits, `-` and `_`")
@@ -96,6 +104,15 @@ impl Shape {
             Self::Hosts => {
                 "a list of hosts: \"shop.example.org\", \"*.example.org\" (that host and all below it), or \"*\""
                     .into()
+            }
+            Self::Networks => {
+                "a list of hosts, addresses or networks: \"hooks.example.org\", \"*.example.org\", \"10.0.0.7\", \"10.0.0.0/8\""
+                    .into()
+            }
+            Self::Kinds => "a list of kinds, as `quittance kinds` names them".into(),
+            Self::Rate => rate::FORM.into(),
+            Self::Digest => {
+                "64 hexadecimal digits, the SHA-256 of a key and never the key: `quittance tenant hash` makes it".into()
             }
             Self::Listen => "an address and a port, such as \"127.0.0.1:8780\" or \"[::]:8780\"".into(),
             Self::WebAddress => {
@@ -111,7 +128,7 @@ impl Shape {
 
     /// Whether a wrong value may be a secret that was put in the wrong place, and must not be repeated.
     pub(crate) const fn is_delicate(self) -> bool {
-        matches!(self, Self::Variable | Self::WebAddress | Self::Store | Self::File)
+        matches!(self, Self::Variable | Self::WebAddress | Self::Store | Self::File | Self::Digest)
     }
 
     /// The words of the environment and of flags as the file would have them.
@@ -123,7 +140,7 @@ impl Shape {
             (Self::Count { .. } | Self::Share, _) if words.chars().all(is_number) => {
                 Raw::Number(words.into())
             }
-            (Self::Hosts, _) => {
+            (Self::Hosts | Self::Networks | Self::Kinds, _) => {
                 Raw::List(words.split(',').map(str::trim).filter(|w| !w.is_empty()).map(Into::into).collect())
             }
             _ => Raw::Text(words.into()),
@@ -149,6 +166,14 @@ impl Shape {
                 let is_right = hosts.iter().all(|host| HostPattern::parse(host).is_ok());
                 is_right.then(|| Value::List(hosts.clone()))
             }
+            (Self::Networks, Raw::List(networks)) => {
+                let is_right = networks.iter().all(|text| Allowed::parse(text).is_ok());
+                is_right.then(|| Value::List(networks.clone()))
+            }
+            (Self::Kinds, Raw::List(kinds)) => {
+                let is_right = kinds.iter().all(|kind| is_label(kind));
+                is_right.then(|| Value::List(kinds.clone()))
+            }
             (_, Raw::Text(text)) => self.read_text(text, folder).map(Value::Text),
             _ => None,
         }
@@ -161,9 +186,11 @@ impl Shape {
         };
         let is_right = match self {
             Self::OneOf(words) => words.contains(&text),
-            Self::Profile => Profile::named(text).is_some(),
+            Self::Profile => profiles().any(|name| name == text),
             Self::Class => class_named(text).is_some(),
             Self::Label => is_label(text),
+            Self::Rate => rate::parse(text).is_some(),
+            Self::Digest => KeyDigest::parse(text).is_some(),
             Self::Listen => text.parse::<SocketAddr>().is_ok(),
             Self::WebAddress => is_web_address(text),
             Self::Variable => is_variable(text),
@@ -185,11 +212,18 @@ pub(crate) fn class_word(class: FaultClass) -> String {
     class.name().replace(' ', "_")
 }
 
+/// Whoever speaks one of the protocols, each once.
+fn profiles() -> impl Iterator<Item = &'static str> {
+    let classic = Profile::ALL.iter().map(|profile| profile.name());
+    let json = Flavour::ALL.iter().map(|flavour| flavour.name());
+    classic.chain(json.filter(|name| Profile::named(name).is_none()))
+}
+
 fn either(words: impl Iterator<Item = impl fmt::Display>) -> String {
     words.map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" or ")
 }
 
-fn is_label(text: &str) -> bool {
+pub(crate) fn is_label(text: &str) -> bool {
     let is_right = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     (1..=LABEL_BYTES_MAX).contains(&text.len()) && text.chars().all(is_right)
 }

@@ -3,7 +3,7 @@
 
 use crate::config::Config;
 use crate::exit::{Exit, Trouble};
-use crate::{node, outcome, output};
+use crate::{node, outcome, output, tenant};
 use base64::Engine as _;
 use quittance::lifecycle::Tally;
 use quittance::{Day, Order, Quittance, SolveError, Which};
@@ -199,6 +199,11 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
             .map_err(|error| format!("the file `{}` is not base64: {error}", name.escape_debug()))?;
         order = order.with(&name, bytes);
     }
+    // Before the rules of reuse are asked: they may be his.
+    if let Some(tenant) = line.tenant {
+        tenant::check_name(config, &tenant)?;
+        order = order.tenant(tenant);
+    }
     order = match line.reuse.as_deref() {
         Some("exclusive") => order.exclusive(),
         Some("shared") => order.shared(),
@@ -213,9 +218,6 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
     }
     if let Some(span) = line.deadline {
         order = order.patience(node::span(&span).map_err(|error| format!("`deadline`: {error}"))?);
-    }
-    if let Some(tenant) = line.tenant {
-        order = order.tenant(tenant);
     }
     Ok(order)
 }

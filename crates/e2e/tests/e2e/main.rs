@@ -3,12 +3,16 @@
 
 mod bad_input;
 mod binary;
+mod clients;
 mod commands;
+mod crowd;
 mod death;
 mod demo;
 mod engine;
+mod fuzz;
 mod http;
 mod provider;
 mod room;
+mod serve;
 mod traps;
 mod wait;

@@ -45,6 +45,14 @@ struct Silent(Mutex<Vec<String>>);
 
 #[async_trait]
 impl Provider for Silent {
+    async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
+        quittance_lifecycle::ReportOutcome::Taken
+    }
+
+    async fn account(&self) -> Option<quittance_ports::Account> {
+        None
+    }
+
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         self.0.lock().unwrap().push(submission.callback.expect("there is a door").to_owned());
         SubmitOutcome::Accepted { task: "7".into() }
@@ -173,6 +181,7 @@ impl Room {
             provider: Arc::clone(&silent) as Arc<dyn Provider>,
             clock: Arc::new(StillClock),
             spill: Arc::new(SmallSpill(spill.clone(), Arc::clone(&troubles))),
+            courier: Arc::new(quittance_ports::MemoryCourier::default()),
         };
         let mut settings = Settings::new(1, quittance_catalog::kind);
         settings.callback = Some(CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]));

@@ -3,8 +3,8 @@
 use crate::server::{Server, http, ok};
 use crate::{hasty, provider, refused, submit};
 use quittance_classic::Profile;
-use quittance_classic::answer::Threads;
 use quittance_lifecycle::{FaultClass, Money};
+use quittance_ports::Threads;
 use quittance_provider_classic::{Account, AskError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,9 +18,12 @@ async fn the_account_is_told() {
     });
     let balance = Some(Money(3_500_000));
     let threads = Some(Threads { total: 5, working: 2 });
-    assert_eq!(provider(Profile::CaptchaAi, &server.url()).account().await, Ok(Account { balance, threads }));
     assert_eq!(
-        provider(Profile::TwoCaptcha, &server.url()).account().await,
+        provider(Profile::CaptchaAi, &server.url()).look_at_account().await,
+        Ok(Account { balance, threads })
+    );
+    assert_eq!(
+        provider(Profile::TwoCaptcha, &server.url()).look_at_account().await,
         Ok(Account { balance, threads: None })
     );
 }
@@ -31,7 +34,7 @@ async fn who_sells_threads_need_not_have_a_balance() {
         "threadsinfo" => ok(r#"{"threads":5,"working_threads":2}"#),
         _ => ok("ERROR_EMPTY_ACTION"),
     });
-    let account = provider(Profile::CaptchaAi, &server.url()).account().await.unwrap();
+    let account = provider(Profile::CaptchaAi, &server.url()).look_at_account().await.unwrap();
     assert_eq!(account, Account { balance: None, threads: Some(Threads { total: 5, working: 2 }) });
 }
 
@@ -39,7 +42,7 @@ async fn who_sells_threads_need_not_have_a_balance() {
 async fn what_is_wrong_is_said_with_what_to_do() {
     let say = async |answer: String| {
         let server = Server::answering(move |_| answer.clone());
-        provider(Profile::TwoCaptcha, &server.url()).account().await.unwrap_err()
+        provider(Profile::TwoCaptcha, &server.url()).look_at_account().await.unwrap_err()
     };
     let why = say(ok("ERROR_WRONG_USER_KEY")).await;
     assert!(matches!(&why, AskError::Refused { fault, .. } if fault.class == FaultClass::Account));
@@ -51,7 +54,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
     );
     assert_eq!(say(http("404 Not Found", "<html>")).await, AskError::Status { status: 404 });
     assert!(matches!(say("SSH-2.0\r\n\r\n".to_owned()).await, AskError::NoAnswer { .. }));
-    let why = hasty("http://127.0.0.1:1").account().await.unwrap_err();
+    let why = hasty("http://127.0.0.1:1").look_at_account().await.unwrap_err();
     assert!(matches!(&why, AskError::Unreachable { .. }) && why.to_string().contains("firewall"), "{why}");
 }
 

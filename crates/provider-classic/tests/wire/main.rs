@@ -7,6 +7,7 @@ mod callbacks;
 mod endings;
 mod keep_alive;
 mod polls;
+mod reports;
 mod requests;
 mod secrets;
 mod server;

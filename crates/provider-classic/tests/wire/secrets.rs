@@ -13,7 +13,7 @@ async fn the_key_is_in_no_address_and_no_head() {
     submit(&provider).await;
     provider.poll(&["7".to_owned()]).await;
     provider.poll(&["7".to_owned(), "8".to_owned()]).await;
-    _ = provider.account().await;
+    _ = provider.look_at_account().await;
     let seen = server.seen();
     assert!(seen.len() >= 4);
     for seen in seen {
@@ -27,8 +27,11 @@ async fn the_key_is_in_no_address_and_no_head() {
 async fn the_key_is_in_nothing_that_is_printed() {
     let settings = settings(Profile::CaptchaAi, "http://127.0.0.1:9");
     let provider = hasty("http://127.0.0.1:9");
-    let printed =
-        format!("{settings:?} {provider:?} {:?} {:?}", submit(&provider).await, provider.account().await);
+    let printed = format!(
+        "{settings:?} {provider:?} {:?} {:?}",
+        submit(&provider).await,
+        provider.look_at_account().await
+    );
     assert!(!printed.contains(KEY), "{printed}");
 }
 
@@ -53,7 +56,7 @@ async fn a_server_that_repeats_the_key_does_not_get_it_into_a_fault() {
             if let PollOutcome::Answered(_) = said[0].1 {
                 panic!("a refusal is no answer");
             }
-            let why = provider.account().await.unwrap_err();
+            let why = provider.look_at_account().await.unwrap_err();
             assert!(!format!("{why} {why:?}").contains(&KEY[..8]), "{why}");
         }
     }

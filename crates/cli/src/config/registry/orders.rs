@@ -1,11 +1,10 @@
 //! Where we listen, where orders are kept, how long everything may take, and how often it is tried.
 
-use super::{ANY, BYTES, POSITIVE, PRESET_NAMES, SOME, count, flag, optional, policy, row, span, text};
+use super::{ANY, BYTES, POSITIVE, PRESET_NAMES, count, flag, optional, policy, row, span, text};
 use crate::config::setting::Setting;
 use crate::config::value::{Shape, Value};
 use quittance::SPILL_BYTES_MAX;
 use quittance_engine::Targets;
-use quittance_gateway::Limits;
 use quittance_lifecycle::fault::FaultClass as Class;
 use quittance_lifecycle::terms::PATIENCE_MAX;
 use quittance_lifecycle::{Jitter, Policy, Preset, WithoutWord};
@@ -50,30 +49,6 @@ pub(super) static ROWS: &[Setting] = &[
         "callback_secret_file",
         Shape::File,
         "file with that secret; neither: made at the first start and kept with the store",
-    ),
-    row(
-        "listener.body_bytes_max",
-        BYTES,
-        |_| count(Limits::default().body_bytes_max),
-        "the largest body of a request",
-    ),
-    row(
-        "listener.head_bytes_max",
-        BYTES,
-        |_| count(Limits::default().head_bytes_max),
-        "the largest head of a request; a token may come in its first line",
-    ),
-    row(
-        "listener.read_wait",
-        POSITIVE,
-        |_| span(Limits::default().read_wait),
-        "how long a request may take to arrive",
-    ),
-    row(
-        "listener.connections_max",
-        SOME,
-        |_| count(Limits::default().connections_max),
-        "how many connections may be open at once",
     ),
     row(
         "store.url",

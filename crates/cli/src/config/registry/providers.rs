@@ -1,15 +1,13 @@
-//! How the engine works and spares the providers, what counts as the same order, and the open tables: kinds, providers
-//! and tenants.
+//! How the engine works and spares the providers, what counts as the same order, and the open tables: kinds and
+//! providers.
 
-use super::{ANY, BYTES, POSITIVE, SOME, count, flag, optional, row, span, text};
+use super::{ANY, BYTES, POSITIVE, REUSE, SOME, count, flag, optional, row, span, text};
 use crate::config::setting::Setting;
 use crate::config::value::{Shape, Value};
 use quittance::{ApiKey, ClassicSettings, Profile};
 use quittance_engine::{Settings, Sparing};
 use quittance_lifecycle::KeySettings;
 use std::time::Duration;
-
-const REUSE: Shape = Shape::OneOf(&["shared", "exclusive"]);
 
 const BATCH: Shape = Shape::Count { least: 1, most: 1000 };
 
@@ -62,6 +60,12 @@ pub(super) static ROWS: &[Setting] = &[
     row("engine.submits_max", SOME, |_| count(engine().submits_max), "submits under way at once"),
     row("engine.polls_max", SOME, |_| count(engine().polls_max), "batches of polls under way at once"),
     row("engine.steps_max", SOME, |_| count(engine().steps_max), "other steps under way at once"),
+    row(
+        "engine.errands_max",
+        SOME,
+        |_| count(engine().errands_max),
+        "callers being called and reports being passed on at once",
+    ),
     row(
         "engine.backlog_max",
         SOME,
@@ -147,9 +151,14 @@ pub(super) static ROWS: &[Setting] = &[
         "true: a kind that Quittance does not know yet, and not a slip of the fingers",
     ),
     optional("provider.*.name", Shape::Label, "what this provider is called here and in the books"),
-    row("provider.*.protocol", Shape::OneOf(&["classic"]), |_| text("classic"), "the wire protocol"),
+    row(
+        "provider.*.protocol",
+        Shape::OneOf(&["classic", "json"]),
+        |_| text("classic"),
+        "the wire protocol: `in.php` and `res.php`, or `createTask` and `getTaskResult`",
+    ),
     optional("provider.*.profile", Shape::Profile, "the dialect: which service this is, or is a clone of"),
-    optional("provider.*.url", Shape::WebAddress, "the address that `in.php` and `res.php` stand below"),
+    optional("provider.*.url", Shape::WebAddress, "the address that `in.php`, or `createTask`, stands below"),
     optional("provider.*.key_env", Shape::Variable, "variable with the provider's key"),
     optional("provider.*.key_file", Shape::File, "file with the provider's key"),
     row(
@@ -173,17 +182,17 @@ pub(super) static ROWS: &[Setting] = &[
     optional(
         "provider.*.poll_batch_max",
         BATCH,
-        "tasks asked for in one poll; absent: what the profile is known to take",
+        "tasks asked for in one poll (classic); absent: what the profile is known to take",
     ),
     optional(
         "provider.*.poll_quota_per_task",
         SOME,
-        "calls of `res.php` that are allowed for each task; absent: the profile's",
+        "polls that are allowed for each task; absent: the profile's",
     ),
     optional(
         "provider.*.poll_quota_slack",
         SOME,
-        "calls of `res.php` that are allowed besides; absent: the profile's",
+        "polls that are allowed besides (classic); absent: the profile's",
     ),
     row("provider.*.reply_bytes_max", BYTES, |_| count(classic().response_bytes_max), "the largest reply"),
     row(
@@ -206,8 +215,4 @@ pub(super) static ROWS: &[Setting] = &[
     optional("provider.*.retry_burst", SOME, "overrules provider_rules for this provider"),
     optional("provider.*.retry_trickle", POSITIVE, "overrules provider_rules for this provider"),
     optional("provider.*.faults.*", Shape::Class, "the class of fault that this code of the provider means"),
-    optional("tenant.*.name", Shape::Label, "who is asking"),
-    optional("tenant.*.key_env", Shape::Variable, "variable with the tenant's key"),
-    optional("tenant.*.key_file", Shape::File, "file with the tenant's key"),
-    optional("tenant.*.reuse", REUSE, "as reuse.default, for what this tenant places"),
 ];

@@ -13,6 +13,9 @@ use std::time::Duration;
 fn example(shape: Shape, default: Option<Value>) -> String {
     match (default, shape) {
         (Some(Value::List(_)), _) | (_, Shape::Hosts) => "a.org,*.b.org".into(),
+        (None, Shape::OneOf(words)) => words[0].into(),
+        (None, Shape::Listen) => "127.0.0.1:0".into(),
+        (None, Shape::Digest) => "0f".repeat(32),
         (Some(Value::Text(text)), _) => text,
         (Some(value), _) => value.to_string().replace('"', ""),
         (None, Shape::WebAddress) => "https://q.example.com".into(),

@@ -4,10 +4,12 @@ use super::{Config, Place};
 use crate::config::registry::settings;
 use crate::config::setting::row;
 use crate::config::value::{Shape, Value};
-use quittance::ClassicSettings;
+use quittance::{ClassicSettings, Profile};
 use quittance_engine::{Settings, Sparing, Targets};
-use quittance_gateway::Limits;
+use quittance_gateway::{Limits, OutboundSettings};
+use quittance_json::Flavour;
 use quittance_lifecycle::{Backoff, FaultClass, KeySettings, Pace, Policy, Preset};
+use quittance_provider_json::Settings as JsonSettings;
 use std::time::Duration;
 
 /// Takes a struct apart, in full: a field that is added there and has no name here does not compile. What follows the
@@ -43,6 +45,7 @@ fn fields(config: &Config) -> Fields {
         submits_max: "engine.submits_max",
         polls_max: "engine.polls_max",
         steps_max: "engine.steps_max",
+        errands_max: "engine.errands_max",
         backlog_max: "engine.backlog_max",
         claim_max: "engine.claim_max",
         claim_span: "engine.claim_span",
@@ -52,17 +55,26 @@ fn fields(config: &Config) -> Fields {
         place_wait: "engine.place_wait",
         others_first: "engine.others_first",
         count_span: "engine.count_span";
-        node, policy, keys, kinds, targets, sparing, callback, rules
+        node, policy, keys, kinds, targets, sparing, callback, rules, on_commit
     } = &engine);
     named!(
         fields,
         Limits {
             connections_max: "listener.connections_max",
+            requests_max: "listener.requests_max",
             body_bytes_max: "listener.body_bytes_max",
+            bodies_bytes_max: "listener.bodies_bytes_max",
             head_bytes_max: "listener.head_bytes_max",
             read_wait: "listener.read_wait",
+            write_wait: "listener.write_wait",
+            idle_wait: "listener.idle_wait",
         } = config.listener
     );
+    named!(fields, OutboundSettings {
+        allow: "callbacks_out.allow",
+        wait: "callbacks_out.wait";
+        secrets, root_secret
+    } = config.callbacks_out.settings(&[]).unwrap());
     fields
 }
 
@@ -134,6 +146,15 @@ fn every_setting_is_a_field_of_somebodys() {
         "store.spill_max",
         "retry.preset",
         "reuse.default",
+        "tls.listen",
+        "tls.cert_file",
+        "tls.key_file",
+        "gateway.flavour",
+        "admin.key_sha256",
+        "admin.key_env",
+        "admin.key_file",
+        "log.level",
+        "log.format",
     ];
     for row in settings().filter(|row| !row.is_open()) {
         let is_field = fields.iter().any(|(path, _)| *path == row.path);
@@ -166,7 +187,7 @@ ERROR_X = "busy"
     );
     std::fs::write(place.path("ca.pem"), "pem").unwrap();
     let place = place.env(&[("K", "s3cr3t")]);
-    let settings = place.load().unwrap().providers[0].classic().unwrap();
+    let settings = place.load().unwrap().providers[0].classic(Profile::TwoCaptcha).unwrap();
     let mut fields = Vec::new();
     named!(
         fields,
@@ -185,6 +206,56 @@ ERROR_X = "busy"
             profile: "TwoCaptcha",
             key: "ApiKey(..)",
             pace: "PaceSettings { submit_interval: Some(10s), poll_quota: Some(PollQuota { per_task: 6, slack: 1200 }) }",
+        } = settings
+    );
+    for (expected, found) in fields {
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn every_field_of_a_provider_of_the_other_protocol_reaches_its_adapter() {
+    let place = Place::with_file(
+        r#"
+[[provider]]
+name = "main"
+protocol = "json"
+profile = "capsolver"
+url = "https://a.example"
+key_env = "K"
+connect_wait = "1s"
+reply_wait = "2s"
+poll_reply_wait = "3s"
+poll_quota_per_task = 6
+reply_bytes_max = 7000
+idle_wait = "8s"
+idle_connections_max = 9
+submit_interval = "10s"
+ca_file = "ca.pem"
+[provider.faults]
+ERROR_X = "busy"
+"#,
+    );
+    std::fs::write(place.path("ca.pem"), "pem").unwrap();
+    let config = place.env(&[("K", "s3cr3t")]).load().unwrap();
+    let settings = config.providers[0].json(Flavour::CapSolver).unwrap();
+    let mut fields = Vec::new();
+    named!(
+        fields,
+        JsonSettings {
+            connect_timeout: "1s",
+            submit_timeout: "2s",
+            poll_timeout: "3s",
+            response_bytes_max: "7000",
+            idle_max: "8s",
+            idle_connections_max: "9",
+            extra_ca: "[112, 101, 109]",
+            codes: "{\"ERROR_X\": Busy}",
+            url: "\"https://a.example\"",
+            name: "\"main\"",
+            flavour: "CapSolver",
+            key: "ApiKey(..)",
+            pace: "PaceSettings { submit_interval: Some(10s), queries_per_task_max: Some(6) }",
         } = settings
     );
     for (expected, found) in fields {

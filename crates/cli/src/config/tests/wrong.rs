@@ -152,6 +152,11 @@ fn what_a_provider_or_a_tenant_must_have_is_asked_for() {
         &format!("{provider}[provider.faults]\nERROR_X = \"bussy\""),
         &["provider.main.faults.ERROR_X", "\"busy\""],
     );
+    check(&format!("{provider}profile = \"capsolver\""), &["quittance.toml:3", "`protocol = \"json\"`"]);
+    let by_json = format!("{provider}protocol = \"json\"\n");
+    check(&format!("{by_json}profile = \"captchaai\""), &["provider.main.profile", "classic protocol only"]);
+    let batched = format!("{by_json}profile = \"capmonster\"\npoll_batch_max = 5");
+    check(&batched, &["quittance.toml:5", "provider.main.poll_batch_max", "leave it out"]);
     check("[[tenant]]\nname = \"a\"", &["`tenant.a` has no `key_env`", "key_file"]);
     let with_key = format!("{with_url}key_env = \"K\"\n");
     check(

@@ -1,8 +1,8 @@
 //! Finding the host, connecting and agreeing on TLS. Whatever fails here fails before the first byte of a request,
 //! so nothing was taken and trying again is free.
 
-use crate::settings::{BadSettings, Base};
-use crate::wire::{Meter, Metered, Probe, Wire};
+use crate::meter::{Meter, Metered, Probe, Wire};
+use crate::{BadSettings, Base};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -6,12 +6,13 @@
 //! (`idle_max`, below the five seconds that the most impatient servers grant) makes that rare, and nothing can rule it out.
 
 use crate::connect::{Connection, Connector, Stream};
-use crate::wire::{Meter, Probe};
+use crate::meter::{Meter, Probe};
 use bytes::{Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -24,10 +25,38 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 
 type Driver = Pin<Box<http1::Connection<TokioIo<Box<dyn Stream>>, Full<Bytes>>>>;
 
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) status: StatusCode,
-    pub(crate) body: Bytes,
+/// An answer in full, whatever it says.
+#[derive(Clone)]
+pub struct Reply {
+    pub status: StatusCode,
+    pub body: Bytes,
+}
+
+impl fmt::Debug for Reply {
+    /// The body may hold an answer, which is as good as money.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Reply({}, {} bytes)", self.status, self.body.len())
+    }
+}
+
+/// Why a call has no answer.
+pub(crate) enum Break {
+    NotHttp,
+    TooLong { bytes_max: usize },
+    Ended(String),
+}
+
+impl Break {
+    /// In words for a person, who knows the address by this name.
+    pub(crate) fn told(self, address_name: &str) -> String {
+        match self {
+            Self::NotHttp => format!("answered something that is not HTTP: check {address_name}"),
+            Self::TooLong { bytes_max } => {
+                format!("answered more than {bytes_max} bytes: check {address_name}")
+            }
+            Self::Ended(why) => why,
+        }
+    }
 }
 
 /// One connection. Nobody works for it in the background: it moves only while a request waits for it, so when that is
@@ -44,7 +73,7 @@ impl Line {
     pub(crate) async fn open(connection: Connection) -> Result<Self, String> {
         let Connection { stream, meter, probe } = connection;
         let handshake = http1::Builder::new().max_buf_size(HEAD_BYTES_MAX).handshake(TokioIo::new(stream));
-        let (sender, driver) = handshake.await.map_err(|why| describe(&why))?;
+        let (sender, driver) = handshake.await.map_err(|why| words(&why))?;
         Ok(Self { sender, driver: Some(Box::pin(driver)), meter, probe, rests_since: Instant::now() })
     }
 
@@ -53,7 +82,7 @@ impl Line {
         &mut self,
         request: Request<Full<Bytes>>,
         bytes_max: usize,
-    ) -> Result<Reply, String> {
+    ) -> Result<Reply, Break> {
         let Self { sender, driver, .. } = self;
         let exchange = async {
             sender.ready().await.map_err(|why| describe(&why))?;
@@ -64,7 +93,7 @@ impl Line {
                 let frame = frame.map_err(|why| describe(&why))?;
                 body.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
                 if body.len() > bytes_max {
-                    return Err(format!("answered more than {bytes_max} bytes: check provider.url"));
+                    return Err(Break::TooLong { bytes_max });
                 }
             }
             Ok(Reply { status: head.status, body: body.freeze() })
@@ -144,11 +173,12 @@ impl Pool {
     }
 }
 
+fn describe(why: &hyper::Error) -> Break {
+    if why.is_parse() || why.is_parse_status() { Break::NotHttp } else { Break::Ended(words(why)) }
+}
+
 /// A few words for a person. What was sent or received is never in them.
-fn describe(why: &hyper::Error) -> String {
-    if why.is_parse() || why.is_parse_status() {
-        return "answered something that is not HTTP: check provider.url".to_owned();
-    }
+fn words(why: &hyper::Error) -> String {
     if why.is_incomplete_message() {
         return "the connection closed before the answer was complete".to_owned();
     }

@@ -1,12 +1,11 @@
 //! What the meter decides, on connections that do exactly what they are told: how many bytes they take, and how they end.
 
-use super::{Exchange, Trouble};
-use crate::connect::{Connection, Connector, Stream};
-use crate::pool::{Line, Pool};
-use crate::settings::{ApiKey, Base};
-use crate::wire::{Meter, Metered, Probe, Wire};
+use super::{Client, Letter, Settings, Trouble};
+use crate::Base;
+use crate::connect::{Connection, Stream};
+use crate::meter::{Meter, Metered, Probe, Wire};
+use crate::pool::Line;
 use bytes::Bytes;
-use quittance_classic::Form;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -51,11 +50,17 @@ impl AsyncWrite for Fake {
     }
 }
 
-fn exchange(port: u16) -> Exchange {
+fn client(port: u16) -> Client {
     let base = Base::read(&format!("http://127.0.0.1:{port}")).unwrap();
-    let connector = Connector::new(base.clone(), &[], Duration::from_secs(5)).unwrap();
-    let pool = Pool::new(connector, Duration::from_secs(60), 8);
-    Exchange { base, key: ApiKey::new("secret"), pool, response_bytes_max: 1000 }
+    let settings = Settings {
+        connect_timeout: Duration::from_secs(5),
+        response_bytes_max: 1000,
+        extra_ca: Vec::new(),
+        idle_max: Duration::from_secs(60),
+        idle_connections_max: 8,
+        address_name: "test.url",
+    };
+    Client::new(base, &settings).unwrap()
 }
 
 /// Something quiet to look at, which stays open as long as its other end is kept.
@@ -76,7 +81,8 @@ async fn call(takes: usize, then: Option<ErrorKind>, is_at_end: bool) -> Trouble
     let (probe, _theirs) = quiet().await;
     let line = line(Fake { takes, then, is_at_end }, probe).await;
     let patience = Duration::from_millis(100);
-    exchange(1).call(line, "in.php", "text/plain", Bytes::from_static(b"key=1"), patience).await.unwrap_err()
+    let letter = Letter { headers: &[], content_type: "text/plain", body: Bytes::from_static(b"key=1") };
+    client(1).call(line, "in.php", &letter, patience).await.unwrap_err()
 }
 
 #[tokio::test]
@@ -101,10 +107,10 @@ async fn one_byte_is_enough_for_a_doubt() {
 async fn a_used_connection_that_took_no_byte_is_replaced_and_one_that_took_any_is_not() {
     for (takes, answers) in [(0, true), (1, false)] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let exchange = exchange(listener.local_addr().unwrap().port());
+        let client = client(listener.local_addr().unwrap().port());
         let (probe, _theirs) = quiet().await;
         let used = line(Fake { takes, then: Some(ErrorKind::BrokenPipe), is_at_end: false }, probe).await;
-        exchange.pool.rest_as_it_is(used);
+        client.pool.rest_as_it_is(used);
         let serve = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             tokio::io::AsyncReadExt::read(&mut stream, &mut [0; 1000]).await.unwrap();
@@ -113,7 +119,7 @@ async fn a_used_connection_that_took_no_byte_is_replaced_and_one_that_took_any_i
             std::future::pending::<()>().await;
         };
         let done = tokio::select! {
-            done = exchange.post("in.php", Form::default(), Duration::from_secs(5)) => done,
+            done = client.post("in.php", &[], "text/plain", Bytes::new(), Duration::from_secs(5)) => done,
             () = serve => unreachable!(),
         };
         assert_eq!(done.is_ok(), answers, "{done:?}");

@@ -1,0 +1,218 @@
+//! How soon a caller who waits has the answer that a callback brings. The callers are connections from another process, so
+//! that both ends have handles enough, and never fewer than ten thousand of them wait.
+
+use crate::accepts::fraction;
+use crate::child::Callers;
+use crate::client::Line;
+use crate::doors::post;
+use crate::provider::delivery;
+use crate::scene::{self, WORKS};
+use crate::server;
+use crate::stopwatch::moment;
+use crate::table::{Aim, Row, Unit, thousands};
+use crate::{Scale, say};
+use async_trait::async_trait;
+use quittance_engine::CallbackAddress;
+use quittance_gateway::{CALLBACK_PATH, Gateway, Hub};
+use quittance_lifecycle::{PollOutcome, ReportOutcome, SubmitOutcome, Value, Word};
+use quittance_ports::{Account, Callback, MemoryStore, Provider, Saying, Store, Submission};
+use quittance_store_embedded::EmbeddedStore;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use timed::Timed;
+use tokio::runtime::Runtime;
+
+mod timed;
+
+const SECTION: &str = "callbacks";
+/// So many wait when the last callback has come.
+const WAITING: u64 = 10_000;
+/// One callback in each such time.
+const EVERY: Duration = Duration::from_millis(1);
+/// Connections that the provider calls on.
+const LINES: u64 = 16;
+const AIM_MICROS: f64 = 1000.0;
+
+/// Takes every task, notes where to call about it, and never calls by itself.
+#[derive(Debug, Default)]
+struct Calling(Mutex<Vec<Option<String>>>);
+
+impl Calling {
+    fn addresses(&self) -> MutexGuard<'_, Vec<Option<String>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> usize {
+        self.addresses().iter().flatten().count()
+    }
+}
+
+/// Which of the orders it is: the last number of its page.
+fn number(page: Option<&Value>) -> usize {
+    let Some(Value::Text(page)) = page else { unreachable!("every order has a page") };
+    page.rsplit('=').next().and_then(|n| n.parse().ok()).expect("every page has a number")
+}
+
+#[async_trait]
+impl Provider for Calling {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        let n = number(submission.terms.params.get("pageurl"));
+        let mut addresses = self.addresses();
+        if addresses.len() <= n {
+            addresses.resize(n + 1, None);
+        }
+        addresses[n] = submission.callback.map(str::to_owned);
+        SubmitOutcome::Accepted { task: submission.key.short() }
+    }
+
+    async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        tasks.iter().map(|task| (task.clone(), PollOutcome::Pending)).collect()
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        100
+    }
+
+    fn submit_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+        Some(Saying { task: None, word: Word::Answered(delivery()) })
+    }
+
+    async fn report(&self, _task: &str, _is_good: bool) -> ReportOutcome {
+        ReportOutcome::Taken
+    }
+
+    async fn account(&self) -> Option<Account> {
+        None
+    }
+}
+
+pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+    let calls = scale.of(5000, 2000);
+    let dir = scale.fresh_dir();
+    let mut rows = Vec::new();
+    for name in ["embedded", "memory"] {
+        let store: Arc<dyn Store> = if name == "embedded" {
+            Arc::new(EmbeddedStore::open(&dir.path().join("store")).expect(WORKS))
+        } else {
+            Arc::new(MemoryStore::default())
+        };
+        rows.extend(measure(name, store, calls));
+    }
+    rows
+}
+
+/// A runtime such as the daemon's.
+fn daemon() -> Runtime {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().expect(WORKS)
+}
+
+fn measure(name: &str, store: Arc<dyn Store>, calls: u64) -> Vec<Row> {
+    say(&format!("callbacks: {name} store, {} callers come", WAITING + calls));
+    let daemon = daemon();
+    let timed = Arc::new(Timed::new(store));
+    let provider = Arc::new(Calling::default());
+    let (address, house) = daemon.block_on(serve(Arc::clone(&timed), Arc::clone(&provider)));
+    let mut callers = Callers::start(address, WAITING + calls, calls);
+    let everybody = usize::try_from(WAITING + calls).expect("a small number");
+    daemon.block_on(async {
+        while provider.known() < everybody || house.counts().requests_open < WAITING + calls {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    });
+    say("callbacks: everybody waits, the provider calls");
+    let called: Vec<Duration> = call(address, &provider, calls);
+    let received = callers.received();
+    let commits = timed.commits();
+    let mut rows = Vec::new();
+    let mut spans: [Vec<Duration>; 4] = Default::default();
+    for (n, at) in received {
+        let at_n = usize::try_from(n).expect("a small number");
+        let commit = commits.get(&n).expect("what was told was committed");
+        let whole = at.saturating_sub(called[at_n]);
+        let committing = commit.end.saturating_sub(commit.start);
+        let parts = [whole.saturating_sub(committing), at.saturating_sub(commit.end), committing, whole];
+        parts.into_iter().zip(&mut spans).for_each(|(part, spans)| spans.push(part));
+    }
+    let each = thousands(fraction(1, 1) / EVERY.as_secs_f64());
+    let what = [
+        format!("{name}, {each}/s, callback to caller less the commit"),
+        "  from the commit's return to the caller".to_owned(),
+        "  the commit".to_owned(),
+        "  callback to caller, all of it".to_owned(),
+    ];
+    for (n, (what, mut spans)) in what.into_iter().zip(spans).enumerate() {
+        spans.sort_unstable();
+        let micros = |share: usize| spans[(spans.len() - 1) * share / 100].as_secs_f64() * 1e6;
+        let p99 = Row::new(SECTION, format!("{what}, p99"), micros(99), Unit::Micros);
+        rows.push(match n {
+            0 => p99.against(AIM_MICROS, "allowed").aim(Aim::AtMost(1.0)),
+            _ => p99,
+        });
+        rows.push(Row::new(SECTION, format!("{what}, p50"), micros(50), Unit::Micros));
+    }
+    rows
+}
+
+async fn serve(store: Arc<Timed>, provider: Arc<Calling>) -> (SocketAddr, Gateway) {
+    let (listener, address) = server::listen().await;
+    let hub = Hub::new([]);
+    let engine = scene::engine_with(store, Arc::clone(&provider) as Arc<dyn Provider>, |settings| {
+        settings.policy.first_poll = Duration::from_secs(3600);
+        settings.callback = Some(CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]));
+        settings.on_commit = Some(hub.on_commit());
+    });
+    tokio::spawn({
+        let engine = Arc::clone(&engine);
+        async move { engine.work().await }
+    });
+    let gateway = server::gateway(engine, provider, hub);
+    tokio::spawn(gateway.serve(listener, None));
+    (address, gateway)
+}
+
+/// Calls at its pace, and says when it made each call.
+fn call(to: SocketAddr, provider: &Calling, calls: u64) -> Vec<Duration> {
+    let requests: Vec<Vec<u8>> = provider
+        .addresses()
+        .iter()
+        .flatten()
+        .map(|address| {
+            let at = address.find(CALLBACK_PATH).expect("it is one of ours");
+            post(&address[at..], "Content-Type: application/x-www-form-urlencoded\r\n", "id=1&code=answer")
+        })
+        .collect();
+    let requests = Arc::new(requests);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect(WORKS);
+    let mut called = runtime.block_on(async {
+        let start = tokio::time::Instant::now() + Duration::from_millis(200);
+        let tasks: Vec<_> = (0..LINES)
+            .map(|first| {
+                let requests = Arc::clone(&requests);
+                tokio::spawn(async move {
+                    let mut line = Line::open(to).await;
+                    let mut called = Vec::new();
+                    for n in (first..calls).step_by(usize::try_from(LINES).expect("a small number")) {
+                        let turn = u32::try_from(n).expect("a small number");
+                        tokio::time::sleep_until(start + EVERY * turn).await;
+                        called.push((n, moment()));
+                        let answer = line.ask(&requests[turn as usize]).await;
+                        assert!(answer.starts_with(b"HTTP/1.1 200 OK"), "every callback is taken");
+                    }
+                    called
+                })
+            })
+            .collect();
+        let mut called = Vec::new();
+        for task in tasks {
+            called.extend(task.await.expect(WORKS));
+        }
+        called
+    });
+    called.sort_unstable();
+    called.into_iter().map(|(_, at)| at).collect()
+}

@@ -1,0 +1,94 @@
+//! A store that notes how long it took to write down what a callback said. All else it passes on.
+
+use crate::callbacks::number;
+use crate::stopwatch::moment;
+use async_trait::async_trait;
+use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_ports::{
+    Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Committed {
+    pub(super) start: Duration,
+    pub(super) end: Duration,
+}
+
+pub(super) struct Timed {
+    inner: Arc<dyn Store>,
+    commits: Mutex<BTreeMap<u64, Committed>>,
+}
+
+impl Timed {
+    pub(super) fn new(inner: Arc<dyn Store>) -> Self {
+        Self { inner, commits: Mutex::default() }
+    }
+
+    /// Of every order that somebody waited for: when what he waited for was written, by the order's number.
+    pub(super) fn commits(&self) -> BTreeMap<u64, Committed> {
+        self.commits.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+#[async_trait]
+impl Store for Timed {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.inner.load(key).await
+    }
+
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Arc<Order>,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        if next.is_awaited() {
+            return self.inner.commit(expected, next, tally, at).await;
+        }
+        let start = moment();
+        let done = self.inner.commit(expected, next, tally, at).await;
+        let end = moment();
+        let n = number(next.terms.params.get("pageurl")) as u64;
+        let mut commits = self.commits.lock().unwrap_or_else(PoisonError::into_inner);
+        commits.entry(n).or_insert(Committed { start, end });
+        drop(commits);
+        done
+    }
+
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.inner.claim_due(now, until, limit).await
+    }
+
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        self.inner.shelf(target, now, limit).await
+    }
+
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        self.inner.watch(key).await
+    }
+
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
+        self.inner.list(which, after, limit).await
+    }
+
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.inner.purge(now, limit).await
+    }
+
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        self.inner.count(line, tally).await
+    }
+
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.inner.books(from, to).await
+    }
+}

@@ -1,0 +1,242 @@
+//! What an answer costs over HTTP that memory can give: joined, pending, solved, at the classic door and at `/v1`, against
+//! hyper alone with the same bytes. Same client, same number of connections, in turn.
+
+use crate::accepts::fraction;
+use crate::client::{Line, crowd};
+use crate::provider::{Free, Manner};
+use crate::scene::{self, KIND, WORKS};
+use crate::server::{self, KEY, OwnThread, Ready};
+use crate::table::{Aim, Row, Unit};
+use crate::{Scale, say};
+use quittance_engine::Engine;
+use quittance_gateway::Hub;
+use quittance_ports::{MemoryStore, Provider, Store};
+use quittance_store_embedded::EmbeddedStore;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+const SECTION: &str = "gateway";
+const AIM: f64 = 0.7;
+const CONNECTIONS: usize = 64;
+/// Different orders that are asked for in turn.
+const HOT: u64 = 1000;
+
+/// One sort of request, and what every answer to it begins with.
+struct Case {
+    what: &'static str,
+    manner: Manner,
+    write: fn(u64, &str) -> Vec<u8>,
+    starts: &'static str,
+    /// What the body begins with; checked once.
+    body: &'static str,
+}
+
+const OK: &str = "HTTP/1.1 200 OK";
+
+const CASES: &[Case] = &[
+    Case { what: "in.php, joined", manner: Manner::NeverEnding, write: submit, starts: OK, body: "OK|" },
+    Case {
+        what: "res.php, pending",
+        manner: Manner::NeverEnding,
+        write: poll,
+        starts: OK,
+        body: "CAPCHA_NOT_READY",
+    },
+    Case { what: "in.php, cached", manner: Manner::AtOnce, write: submit, starts: OK, body: "OK|" },
+    Case { what: "res.php, solved", manner: Manner::AtOnce, write: poll, starts: OK, body: "OK|ttt" },
+    Case {
+        what: "POST /v1/orders, joined",
+        manner: Manner::NeverEnding,
+        write: place,
+        starts: "HTTP/1.1 202 Accepted",
+        body: "{",
+    },
+    Case { what: "POST /v1/orders, cached", manner: Manner::AtOnce, write: place, starts: OK, body: "{" },
+    Case { what: "GET /v1/orders/ID, solved", manner: Manner::AtOnce, write: read, starts: OK, body: "{" },
+];
+
+/// As most clients send it: a form in the body.
+fn submit(n: u64, _id: &str) -> Vec<u8> {
+    let page = page(n).replace(':', "%3A").replace('/', "%2F").replace('?', "%3F").replace('=', "%3D");
+    let form = format!("key={KEY}&method=userrecaptcha&googlekey={SITE}&pageurl={page}");
+    post("/in.php", "Content-Type: application/x-www-form-urlencoded\r\n", &form)
+}
+
+fn poll(_n: u64, id: &str) -> Vec<u8> {
+    get(&format!("/res.php?key={KEY}&action=get&id={id}"), "")
+}
+
+pub(crate) const SITE: &str = "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-";
+
+fn page(n: u64) -> String {
+    format!("https://shop.example.com/account/login?visit={n}")
+}
+
+fn place(n: u64, _id: &str) -> Vec<u8> {
+    place_and_wait(n, "")
+}
+
+/// `more`: further lines of the head.
+pub(crate) fn place_and_wait(n: u64, more: &str) -> Vec<u8> {
+    let page = page(n);
+    let body = format!(r#"{{"kind":"{KIND}","params":{{"googlekey":"{SITE}","pageurl":"{page}"}}}}"#);
+    let head = format!("Authorization: Bearer {KEY}\r\nContent-Type: application/json\r\n{more}");
+    post("/v1/orders", &head, &body)
+}
+
+fn read(_n: u64, id: &str) -> Vec<u8> {
+    get(&format!("/v1/orders/{id}"), &format!("Authorization: Bearer {KEY}\r\n"))
+}
+
+/// What real clients say in every head.
+const USUAL: &str = "Host: 127.0.0.1\r\nUser-Agent: python-requests/2.32.3\r\nAccept-Encoding: gzip, deflate\r\nAccept: */*\r\n\
+    Connection: keep-alive\r\n";
+
+fn get(path: &str, head: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\n{USUAL}{head}\r\n").into_bytes()
+}
+
+pub(crate) fn post(path: &str, head: &str, body: &str) -> Vec<u8> {
+    let length = body.len();
+    format!("POST {path} HTTP/1.1\r\n{USUAL}Content-Length: {length}\r\n{head}\r\n{body}").into_bytes()
+}
+
+/// A gateway with its worker on a thread of its own, and the ids of the orders that it knows.
+struct Stage {
+    manner: Manner,
+    address: SocketAddr,
+    thread: OwnThread,
+    ids: Vec<String>,
+}
+
+fn stage(runtime: &Runtime, store: Arc<dyn Store>, manner: Manner) -> Stage {
+    let (thread, address) = OwnThread::start("gateway", move || async move {
+        let hub = Hub::new([]);
+        let provider: Arc<dyn Provider> = Arc::new(Free(manner));
+        let engine: Arc<Engine> = scene::engine_with(store, Arc::clone(&provider), |settings| {
+            // Nobody asks while it is measured.
+            settings.policy.first_poll = Duration::from_secs(3600);
+            settings.on_commit = Some(hub.on_commit());
+        });
+        tokio::spawn({
+            let engine = Arc::clone(&engine);
+            async move { engine.work().await }
+        });
+        let (listener, address) = server::listen().await;
+        tokio::spawn(server::gateway(engine, provider, hub).serve(listener, None));
+        address
+    });
+    let ids = runtime.block_on(settle(address, manner));
+    Stage { manner, address, thread, ids }
+}
+
+/// Places the orders, and waits until they are where they stay.
+async fn settle(address: SocketAddr, manner: Manner) -> Vec<String> {
+    let mut line = Line::open(address).await;
+    let mut ids = Vec::new();
+    for n in 0..HOT {
+        let answer = String::from_utf8_lossy(line.ask(&submit(n, "")).await).into_owned();
+        let (_, id) = answer.rsplit_once("OK|").unwrap_or_else(|| panic!("no id: {answer}"));
+        ids.push(id.to_owned());
+    }
+    if manner == Manner::AtOnce {
+        for id in &ids {
+            while !line.ask(&poll(0, id)).await.ends_with(b"ttt") {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    }
+    ids
+}
+
+/// What one side did in one round.
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    per_second: f64,
+    /// If its thread had a whole core all the time.
+    per_core_second: f64,
+}
+
+struct Side<'a> {
+    address: SocketAddr,
+    thread: &'a OwnThread,
+}
+
+fn round(
+    runtime: &Runtime,
+    side: &Side<'_>,
+    requests: &Arc<Vec<Vec<u8>>>,
+    each: usize,
+    starts: &'static str,
+) -> Round {
+    let before = side.thread.hand.at_work();
+    let span = runtime.block_on(crowd(side.address, CONNECTIONS, requests, each, starts));
+    let at_work = side.thread.hand.at_work().saturating_sub(before);
+    let asked = fraction((CONNECTIONS * each) as u64, 1);
+    Round {
+        per_second: asked / span.as_secs_f64(),
+        // The first request on each connection comes before the watch starts, and is work all the same.
+        per_core_second: (asked + fraction(CONNECTIONS as u64, 1)) / at_work.as_secs_f64(),
+    }
+}
+
+pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect(WORKS);
+    let dir = scale.fresh_dir();
+    let mut rows = Vec::new();
+    for name in ["embedded", "memory"] {
+        say(&format!("gateway: {name} store, {HOT} orders in flight and {HOT} solved"));
+        let stages = [Manner::NeverEnding, Manner::AtOnce].map(|manner| {
+            let store: Arc<dyn Store> = if name == "embedded" {
+                Arc::new(EmbeddedStore::open(&dir.path().join(format!("{manner:?}"))).expect(WORKS))
+            } else {
+                Arc::new(MemoryStore::default())
+            };
+            stage(&runtime, store, manner)
+        });
+        for case in CASES {
+            let stage = stages.iter().find(|stage| stage.manner == case.manner).expect("one of each");
+            rows.extend(measure(&runtime, scale, case, stage, name));
+        }
+    }
+    rows
+}
+
+fn measure(runtime: &Runtime, scale: &Scale, case: &Case, stage: &Stage, store: &str) -> [Row; 2] {
+    say(&format!("gateway: {}", case.what));
+    let write = |(n, id): (u64, &String)| (case.write)(n, id);
+    let requests: Arc<Vec<Vec<u8>>> = Arc::new((0..).zip(&stage.ids).map(write).collect());
+    let answer = runtime.block_on(async { Line::open(stage.address).await.ask(&requests[0]).await.to_vec() });
+    let said = String::from_utf8_lossy(&answer).into_owned();
+    let body = said.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    assert!(said.starts_with(case.starts) && body.starts_with(case.body), "not expected: {said}");
+    let (bare_thread, bare_address) = OwnThread::start("bare", move || async move {
+        let (listener, address) = server::listen().await;
+        tokio::spawn(server::bare(listener, Ready::like(&answer)));
+        address
+    });
+    let ours = Side { address: stage.address, thread: &stage.thread };
+    let bare = Side { address: bare_address, thread: &bare_thread };
+    let each = usize::try_from(scale.of(400, 100)).expect("a small number");
+    let rounds: Vec<(Round, Round)> = (0..scale.of(11, 5))
+        .map(|_| {
+            let one = |side| round(runtime, side, &requests, each, case.starts);
+            (one(&ours), one(&bare))
+        })
+        .collect();
+    let middle = |amount: fn(&Round) -> f64| {
+        let mut pairs: Vec<(f64, f64)> =
+            rounds.iter().map(|(ours, bare)| (amount(ours), amount(bare))).collect();
+        pairs.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+        pairs[pairs.len() / 2]
+    };
+    let row = |what: String, (ours, bare): (f64, f64)| {
+        Row::new(SECTION, what, ours, Unit::PerSecond).against(bare, "bare hyper").aim(Aim::AtLeast(AIM))
+    };
+    [
+        row(format!("{}, {store}", case.what), middle(|round| round.per_second)),
+        row("  on a core of its own".to_owned(), middle(|round| round.per_core_second)),
+    ]
+}

@@ -1,0 +1,247 @@
+//! Whether the daemon's doors can be opened: its certificate, the keys of its tenants, and how many may come in at once.
+
+use super::{Finding, State};
+use crate::config::Config;
+use crate::exit::{Exit, Trouble};
+use crate::serve::{self, is_kept_inside};
+use quittance::SystemClock;
+use quittance_ports::Clock;
+use std::path::Path;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use x509_parser::extensions::GeneralName;
+
+const DAY_SECONDS: i64 = 24 * 3600;
+/// When it is time to think of the next certificate.
+const DAYS_LEFT_LEAST: i64 = 14;
+
+fn of(about: &'static str, state: State, what: impl Into<String>) -> Vec<Finding> {
+    vec![Finding::new(about, state, what)]
+}
+
+fn told(error: &dyn std::error::Error) -> String {
+    Trouble::of(Exit::Config, error).what
+}
+
+pub(super) fn certificate(config: &Config) -> Vec<Finding> {
+    let about = "certificate";
+    let (cert, key) = match config.tls.files() {
+        Ok(Some(files)) => files,
+        Ok(None) if config.tls.listen.is_some() => {
+            let what = "there is `tls.listen` and no certificate: set `tls.cert_file` and `tls.key_file`, or start with \
+                        `--tls-self-signed DIR`";
+            return of(about, State::Note, what);
+        }
+        Ok(None) => return Vec::new(),
+        Err(error) => return of(about, State::Bad, told(&error)),
+    };
+    if let Err(error) = serve::load(cert, key) {
+        return of(about, State::Bad, told(&error));
+    }
+    let now = i64::try_from(SystemClock.now().as_millis() / 1000).unwrap_or(i64::MAX);
+    let mut findings = match facts(cert) {
+        Some(facts) => vec![facts.judge(cert, now)],
+        None => of(about, State::Note, format!("{} can be used, but not be looked into", cert.display())),
+    };
+    if is_open_to_others(key) {
+        let what = format!("{} can be read by other users of this machine: `chmod 600` it", key.display());
+        findings.push(Finding::new(about, State::Note, what));
+    }
+    findings
+}
+
+/// What a certificate says about itself.
+struct Facts {
+    names: Vec<String>,
+    from: i64,
+    until: i64,
+    until_words: String,
+}
+
+fn facts(path: &Path) -> Option<Facts> {
+    let der = CertificateDer::pem_slice_iter(&std::fs::read(path).ok()?).next()?.ok()?;
+    let (_, cert) = x509_parser::parse_x509_certificate(&der).ok()?;
+    let validity = cert.validity();
+    let names = cert.subject_alternative_name().ok().flatten().map(|found| &found.value.general_names);
+    let name = |name: &GeneralName<'_>| match name {
+        GeneralName::DNSName(name) => Some((*name).to_owned()),
+        GeneralName::IPAddress(bytes) => match bytes.len() {
+            4 => <[u8; 4]>::try_from(*bytes).ok().map(|bytes| std::net::IpAddr::from(bytes).to_string()),
+            _ => <[u8; 16]>::try_from(*bytes).ok().map(|bytes| std::net::IpAddr::from(bytes).to_string()),
+        },
+        _ => None,
+    };
+    Some(Facts {
+        names: names.map(|names| names.iter().filter_map(name).collect()).unwrap_or_default(),
+        from: validity.not_before.timestamp(),
+        until: validity.not_after.timestamp(),
+        until_words: validity.not_after.to_string(),
+    })
+}
+
+impl Facts {
+    fn judge(&self, path: &Path, now: i64) -> Finding {
+        let (path, until) = (path.display(), &self.until_words);
+        let days = (self.until - now) / DAY_SECONDS;
+        let (state, what) = if self.until <= now {
+            (
+                State::Bad,
+                format!("{path} has expired ({until}): no client takes it any more; put a new one there"),
+            )
+        } else if now < self.from {
+            (
+                State::Bad,
+                format!("{path} is not valid yet: look at the clock of this machine, or take another one"),
+            )
+        } else if self.names.is_empty() {
+            (
+                State::Bad,
+                format!("{path} names no host (subjectAltName): clients take none without; make another one"),
+            )
+        } else if days < DAYS_LEFT_LEAST {
+            (
+                State::Note,
+                format!("{path} expires in {days} days ({until}): put a new one there, it is read by itself"),
+            )
+        } else {
+            let names = self.names.join(", ");
+            (State::Good, format!("{path} is for {names}; valid for {days} days more, until {until}"))
+        };
+        Finding::new("certificate", state, what)
+    }
+}
+
+#[cfg(unix)]
+fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o007 != 0)
+}
+
+#[cfg(not(unix))]
+const fn is_open_to_others(_path: &Path) -> bool {
+    false
+}
+
+pub(super) fn tenants(config: &Config) -> Vec<Finding> {
+    let about = "tenants";
+    let mut findings = Vec::new();
+    for tenant in &config.tenants {
+        if let Err(error) = tenant.settings(&config.targets) {
+            findings.push(Finding::new(about, State::Bad, told(&error)));
+        }
+    }
+    if let Some(Err(error)) = config.admin.as_ref().map(crate::config::CallerKey::digest) {
+        findings.push(Finding::new(about, State::Bad, told(&error)));
+    }
+    if config.tenants.is_empty() {
+        let instead = if is_kept_inside(config.listen) { "" } else { ", whatever `listen` says" };
+        let what = format!(
+            "there is none: nobody needs a key, so `serve` listens on loopback only{instead}; `quittance tenant new NAME` \
+             makes a key"
+        );
+        findings.push(Finding::new(about, State::Note, what));
+        if config.public_url.is_some() {
+            let what = "there is none, and there is a public_url: let what stands in front of us pass nothing on but \
+                        /callback/, or whoever finds it may place orders";
+            findings.push(Finding::new(about, State::Note, what));
+        }
+    } else if findings.is_empty() {
+        let what = format!("{}, each with a key of its own", config.tenants.len());
+        findings.push(Finding::new(about, State::Good, what));
+        if config.admin.is_none() {
+            let what = "there is no operator's key, so his endpoints are closed: `quittance tenant new --admin` makes one";
+            findings.push(Finding::new(about, State::Note, what));
+        }
+    }
+    findings
+}
+
+pub(super) fn descriptors(config: &Config) -> Vec<Finding> {
+    let (about, wanted) = ("files", config.listener.connections_max);
+    match serve::descriptors() {
+        (_, Some(most)) if most < wanted as u64 => {
+            let what = format!(
+                "at most {most} may be open, and listener.connections_max is {wanted}: raise the limit (LimitNOFILE= in \
+                 the unit, or `ulimit -Hn`), or lower listener.connections_max"
+            );
+            of(about, State::Note, what)
+        }
+        (_, Some(most)) => {
+            of(about, State::Good, format!("up to {most} may be open; `serve` takes them all"))
+        }
+        (_, None) => of(about, State::Good, "as many as needed may be open"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::{Place, config_with};
+
+    fn named(findings: &[Finding], state: State) -> Vec<&str> {
+        findings.iter().filter(|found| found.state == state).map(|found| found.what.as_str()).collect()
+    }
+
+    #[track_caller]
+    fn says(findings: &[Finding], state: State, word: &str) {
+        let told = named(findings, state);
+        assert!(told.iter().any(|what| what.contains(word)), "`{word}` is not in {told:?}");
+    }
+
+    #[test]
+    fn a_certificate_is_judged_by_its_files_its_dates_and_its_names() {
+        let place = Place::empty();
+        let (cert, key) = (place.path("cert.pem"), place.path("key.pem"));
+        let path = |path: &Path| path.to_str().unwrap().to_owned();
+        let both = [format!("tls.cert_file={}", path(&cert)), format!("tls.key_file={}", path(&key))];
+        let both: Vec<&str> = both.iter().map(String::as_str).collect();
+        let config = config_with(&both);
+        says(&certificate(&config), State::Bad, "cannot be read");
+        let made =
+            rcgen::generate_simple_self_signed(["q.example.org".to_owned(), "10.0.0.7".to_owned()]).unwrap();
+        std::fs::write(&cert, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        says(&certificate(&config), State::Good, "q.example.org, 10.0.0.7");
+        says(&certificate(&config), State::Note, "chmod 600");
+        assert!(named(&certificate(&config_with(&[])), State::Bad).is_empty());
+        says(&certificate(&config_with(&both[..1])), State::Bad, "`tls` has no `key_file`");
+        says(&certificate(&config_with(&["tls.listen=127.0.0.1:0"])), State::Note, "no certificate");
+
+        let facts = facts(&cert).unwrap();
+        for (now, state, word) in [
+            (facts.until, State::Bad, "has expired"),
+            (facts.from - 1, State::Bad, "not valid yet"),
+            (facts.until - 5 * DAY_SECONDS, State::Note, "in 5 days"),
+        ] {
+            says(&[facts.judge(&cert, now)], state, word);
+        }
+        says(
+            &[Facts { names: Vec::new(), ..facts }.judge(&cert, 1_700_000_000)],
+            State::Bad,
+            "names no host",
+        );
+    }
+
+    #[test]
+    fn tenants_are_judged_by_their_keys_and_no_key_is_shown() {
+        says(&tenants(&config_with(&["listen=0.0.0.0:1"])), State::Note, "whatever `listen` says");
+        says(&tenants(&config_with(&["public_url=http://q.test"])), State::Note, "/callback/");
+        let place = || Place::empty().set(&["tenant.a.key_env=A", "admin.key_env=B"]);
+        says(&tenants(&place().load().unwrap()), State::Bad, "`A` is not set");
+        let short = tenants(&place().env(&[("A", "s3cr3t"), ("B", "s3cr3t-of-b")]).load().unwrap());
+        says(&short, State::Bad, "has 6 characters, and must have 32");
+        says(&short, State::Bad, "has 11 characters");
+        assert!(!named(&short, State::Bad).iter().any(|what| what.contains("s3cr3t")));
+        let (key, other) = ("0123456789abcdef0123456789abcdef", "0123456789abcdef0123456789abcdee");
+        let good = tenants(&place().env(&[("A", key), ("B", other)]).load().unwrap());
+        assert_eq!(named(&good, State::Good), ["1, each with a key of its own"]);
+        let alone = Place::empty().set(&["tenant.a.key_env=A"]).env(&[("A", key)]).load().unwrap();
+        says(&tenants(&alone), State::Note, "tenant new --admin");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn too_few_files_are_told() {
+        says(&descriptors(&config_with(&["listener.connections_max=1"])), State::Good, "may be open");
+    }
+}

@@ -1,0 +1,293 @@
+//! `quittance serve`: the daemon. It puts the node and its doors together, says where it listens, and ends politely:
+//! whoever is inside is answered first.
+
+mod certificate;
+mod descriptors;
+mod self_signed;
+mod signals;
+mod sockets;
+mod systemd;
+
+pub(crate) use certificate::load;
+pub(crate) use descriptors::descriptors;
+pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
+pub(crate) use systemd::Systemd;
+
+use crate::config::{CallerKey, Config, StoreUrl};
+use crate::exit::{Exit, Trouble};
+use crate::{node, output};
+use certificate::Source;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use quittance::{GatewaySetup, Quittance};
+use quittance_gateway::{Gateway, GatewaySettings, Tls};
+use signals::{Sign, Signals};
+use sockets::Wanted;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::task::JoinSet;
+
+/// How long whoever is inside may take before the process ends anyway.
+const DRAIN_WAIT: Duration = Duration::from_secs(10);
+/// How often the files of the certificate are looked at.
+const CERTIFICATE_LOOK: Duration = Duration::from_secs(2);
+
+pub(crate) const AFTER_HELP: &str = "\
+Examples:
+  quittance serve
+  quittance serve --listen 127.0.0.1:0                       any free port; it is printed
+  quittance serve --tls-self-signed ./tls                    https for development
+  curl --cacert ./tls/ca.pem https://localhost:8743/healthz
+
+Standard output has one line `listening on ADDRESS` for each address, and then `ready`.
+Everything else is logged on standard error.
+
+Without any [[tenant]] nobody needs a key, so only this machine may ask: other addresses
+than loopback are not listened on. `quittance tenant new NAME` makes a key.
+
+Signals: TERM or INT answers whoever is inside and ends; a second one ends at once. HUP
+reads the certificate again, which also happens by itself when its files change.
+
+Exit codes:
+  0        ended by a signal
+  1        it could not go on
+  2        the command makes no sense
+  4        the configuration is wrong: an address in use, a certificate, a key
+  5        the store cannot be opened
+  130,143  ended at once by a second signal";
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Where to listen for http, instead of `listen`
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// Where to listen for https, instead of `tls.listen`
+    #[arg(long, value_name = "ADDR")]
+    tls_listen: Option<SocketAddr>,
+    /// For development: make a certificate for localhost, and keep its CA in this folder
+    ///
+    /// Clients are pointed to DIR/ca.pem, which stays the same from start to start.
+    #[arg(long, value_name = "DIR")]
+    tls_self_signed: Option<PathBuf>,
+    /// How much to log, instead of `log.level`
+    #[arg(long, value_name = "LEVEL", value_parser = PossibleValuesParser::new(["error", "warn", "info", "debug", "trace"]))]
+    log_level: Option<String>,
+    /// How to log, instead of `log.format`
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(["text", "json"]))]
+    log_format: Option<String>,
+}
+
+pub(crate) async fn run(
+    args: ServeArgs,
+    config: &Config,
+    inherited: Inherited,
+    systemd: Systemd,
+) -> Result<Exit, Trouble> {
+    let mut log = config.log;
+    if let Some(level) = args.log_level.as_deref().and_then(|level| level.parse().ok()) {
+        log.level = level;
+    }
+    log.is_json = args.log_format.as_deref().map_or(log.is_json, |format| format == "json");
+    output::log_as(log);
+    let mut signals = Signals::listen()
+        .map_err(|error| Trouble::new(Exit::Bad, format!("signals cannot be heard: {error}")))?;
+    let daemon = tokio::select! {
+        daemon = Daemon::start(&args, config, inherited) => daemon?,
+        // Nobody has been let in yet, and whatever is on record has an alarm.
+        sign = signals.end() => {
+            tracing::info!(signal = sign.name(), "ended before it was ready");
+            return Ok(Exit::Done);
+        }
+    };
+    daemon.tell_ready()?;
+    systemd.tell("READY=1");
+    daemon.run(signals, &systemd).await
+}
+
+struct Daemon {
+    node: Quittance,
+    gateway: Gateway,
+    serving: JoinSet<()>,
+    http: SocketAddr,
+    https: Option<Https>,
+}
+
+struct Https {
+    address: SocketAddr,
+    source: Source,
+    tls: Tls,
+}
+
+impl Daemon {
+    async fn start(args: &ServeArgs, config: &Config, inherited: Inherited) -> Result<Self, Trouble> {
+        descriptors::raise(config.listener.connections_max);
+        let setup = setup(config)?;
+        let source = source(args, config)?;
+        let loaded = source
+            .as_ref()
+            .map(Source::load)
+            .transpose()
+            .map_err(|error| Trouble::of(Exit::Config, &error))?;
+        let wanted = Wanted {
+            http: args.listen.unwrap_or(config.listen),
+            https: source.is_some().then(|| args.tls_listen.or(config.tls.listen).unwrap_or(HTTPS_DEFAULT)),
+            is_open: config.tenants.is_empty(),
+        };
+        // Before the store is opened: whoever comes early waits a moment instead of being turned away.
+        let (http, https) = wanted.bind(inherited)?;
+        let node = node::serve(config, setup).await?;
+        let gateway = node.gateway().expect("the library was asked for one").clone();
+        let mut serving = JoinSet::new();
+        let address = local(&http)?;
+        serving.spawn(gateway.serve(http, None));
+        let https = match (https, source, loaded) {
+            (Some(listener), Some(source), Some(loaded)) => {
+                let (address, tls) = (local(&listener)?, Tls::new(loaded));
+                serving.spawn(gateway.serve(listener, Some(tls.clone())));
+                Some(Https { address, source, tls })
+            }
+            _ => None,
+        };
+        gateway.set_ready(true);
+        let daemon = Self { node, gateway, serving, http: address, https };
+        daemon.summarise(config);
+        Ok(daemon)
+    }
+
+    /// What a person wants to see in the log, and no secret.
+    fn summarise(&self, config: &Config) {
+        let store = match &config.store {
+            StoreUrl::Embedded(folder) => format!("embedded:{}", folder.display()),
+            StoreUrl::Memory => "memory: (nothing is kept after the end)".into(),
+        };
+        tracing::info!(
+            version = env!("CARGO_PKG_VERSION"),
+            store,
+            provider = config.providers.first().map(|provider| provider.name.as_str()),
+            protocol = config.providers.first().map(|provider| provider.dialect.protocol()),
+            profile = config.providers.first().map(|provider| provider.dialect.name()),
+            http = %self.http,
+            https = self.https.as_ref().map(|https| https.address.to_string()),
+            tenants = config.tenants.len(),
+            callbacks = config.public_url.is_some(),
+            "serving"
+        );
+        if config.tenants.is_empty() && config.public_url.is_some() {
+            tracing::warn!(
+                "no tenant is configured, and there is a public_url: whoever can reach it may place orders, unless what \
+                 stands in front of us lets nothing but /callback/ through"
+            );
+        }
+    }
+
+    fn tell_ready(&self) -> Result<(), Trouble> {
+        let mut lines = format!("listening on http://{}\n", self.http);
+        if let Some(https) = &self.https {
+            lines += &format!("listening on https://{}\n", https.address);
+            if let Some(ca) = https.source.ca_file() {
+                lines += &format!("CA file: {}\n", ca.display());
+            }
+        }
+        output::print(&(lines + "ready\n"))
+    }
+
+    async fn run(mut self, mut signals: Signals, systemd: &Systemd) -> Result<Exit, Trouble> {
+        let mut look = tokio::time::interval(CERTIFICATE_LOOK);
+        let mut files = self.https.as_ref().map(|https| https.source.watch());
+        let mut watchdog = systemd.watchdog();
+        let ended = loop {
+            tokio::select! {
+                sign = signals.next() => match sign {
+                    Sign::Reload => self.reload("on SIGHUP"),
+                    sign => break Ok(sign),
+                },
+                _ = look.tick() => {
+                    if files.as_mut().is_some_and(|files| files.have_changed()) {
+                        self.reload("because its files have changed");
+                    }
+                }
+                () = watchdog.due() => systemd.tell("WATCHDOG=1"),
+                _ = self.serving.join_next() => break Err(Trouble::new(Exit::Bad, "a listener has ended by itself: see the log")),
+            }
+        };
+        systemd.tell("STOPPING=1");
+        let name = ended.as_ref().map_or("none", |sign| sign.name());
+        tracing::info!(signal = name, "ending: whoever is inside is answered first");
+        tokio::select! {
+            () = self.end() => ended.map(|_| Exit::Done),
+            sign = signals.end() => {
+                tracing::warn!(signal = sign.name(), "ended at once, by a second signal; nothing on record is lost");
+                Ok(sign.exit())
+            }
+        }
+    }
+
+    /// A certificate that cannot be used leaves the one that is in use.
+    fn reload(&self, why: &str) {
+        let Some(Https { source, tls, .. }) = &self.https else {
+            tracing::info!("there is no certificate to read again");
+            return;
+        };
+        match source.load() {
+            Ok(loaded) => {
+                tls.replace(loaded);
+                tracing::info!("the certificate was read again {why}");
+            }
+            Err(error) => {
+                let what = Trouble::of(Exit::Config, &error).what;
+                tracing::warn!(
+                    "the certificate was to be read again {why}, and the old one stays in use: {what}"
+                );
+            }
+        }
+    }
+
+    async fn end(&self) {
+        self.gateway.set_ready(false);
+        if !self.gateway.drain(DRAIN_WAIT).await {
+            let counts = self.gateway.counts();
+            tracing::warn!(?counts, "somebody was still inside after {} s", DRAIN_WAIT.as_secs());
+        }
+        if tokio::time::timeout(node::STOP_WAIT, self.node.stop()).await.is_err() {
+            tracing::warn!(
+                "something was still under way after {} s; it is on record",
+                node::STOP_WAIT.as_secs()
+            );
+        }
+        tracing::info!("ended");
+    }
+}
+
+fn local(listener: &TcpListener) -> Result<SocketAddr, Trouble> {
+    listener.local_addr().map_err(|error| Trouble::of(Exit::Bad, &error))
+}
+
+/// Where the certificate comes from, if there is to be one.
+fn source(args: &ServeArgs, config: &Config) -> Result<Option<Source>, Trouble> {
+    if let Some(dir) = &args.tls_self_signed {
+        return Ok(Some(Source::SelfSigned { dir: dir.clone() }));
+    }
+    let files = config.tls.files().map_err(|error| Trouble::of(Exit::Config, &error))?;
+    if let Some((cert, key)) = files {
+        return Ok(Some(Source::Files { cert: cert.to_owned(), key: key.to_owned() }));
+    }
+    if args.tls_listen.is_some() || config.tls.listen.is_some() {
+        let what = "there is an address for https and no certificate: set `tls.cert_file` and `tls.key_file`, or use \
+                    `--tls-self-signed DIR` for development";
+        return Err(Trouble::new(Exit::Config, what));
+    }
+    Ok(None)
+}
+
+/// Who may ask, and on which terms.
+fn setup(config: &Config) -> Result<GatewaySetup, Trouble> {
+    let wrong = |error| Trouble::of(Exit::Config, &error);
+    let tenants = config.tenants.iter().map(|tenant| tenant.settings(&config.targets));
+    Ok(GatewaySetup {
+        tenants: tenants.collect::<Result<_, _>>().map_err(wrong)?,
+        admin: config.admin.as_ref().map(CallerKey::digest).transpose().map_err(wrong)?,
+        settings: GatewaySettings { limits: config.listener, flavour: config.flavour.clone() },
+    })
+}

@@ -1,0 +1,218 @@
+//! Where we listen: on sockets that systemd has opened for us, and else on those of the configuration. Where nobody needs a
+//! key, only this machine may come in, whatever the configuration says.
+
+use crate::config::Environment;
+use crate::exit::{Exit, Trouble};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use tokio::net::{TcpListener, TcpSocket};
+
+/// Where https is, unless somebody says otherwise.
+pub(crate) const HTTPS_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8743);
+/// How many may knock at once before they are let in.
+const BACKLOG: u32 = 4096;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Door {
+    Http,
+    Https,
+}
+
+/// Sockets that were open before we began.
+#[derive(Debug, Default)]
+pub(crate) struct Inherited {
+    http: Option<std::net::TcpListener>,
+    https: Option<std::net::TcpListener>,
+}
+
+impl Inherited {
+    /// Those of systemd's socket activation, if there are any. To be called once, before anything else opens files.
+    pub(crate) fn take(environment: &Environment) -> Result<Self, Trouble> {
+        let mut found = listenfd::ListenFd::from_env();
+        let wrong = |what: String| Trouble::new(Exit::Config, format!("the sockets from systemd: {what}"));
+        let doors = doors(environment.get("LISTEN_FDNAMES"), found.len()).map_err(wrong)?;
+        let mut inherited = Self::default();
+        for (at, door) in doors.into_iter().enumerate() {
+            let listener = found.take_tcp_listener(at).map_err(|error| wrong(error.to_string()))?;
+            match door {
+                Door::Http => inherited.http = listener,
+                Door::Https => inherited.https = listener,
+            }
+        }
+        Ok(inherited)
+    }
+}
+
+/// Which socket is for what: by its name, and where none is given, http first.
+fn doors(names: Option<&str>, count: usize) -> Result<Vec<Door>, String> {
+    let names: Vec<&str> = names.map(|names| names.split(':').collect()).unwrap_or_default();
+    let named = (0..count).map(|at| match names.get(at) {
+        Some(&"http") => Some(Door::Http),
+        Some(&"https") => Some(Door::Https),
+        _ => None,
+    });
+    let named: Vec<Option<Door>> = named.collect();
+    let mut free = [Door::Http, Door::Https].into_iter().filter(|door| !named.contains(&Some(*door)));
+    let remedy =
+        "there may be one called `http` and one called `https` (FileDescriptorName= in the .socket unit)";
+    let doors: Vec<Door> = named
+        .iter()
+        .map(|door| door.or_else(|| free.next()).ok_or_else(|| format!("there are {count}; {remedy}")))
+        .collect::<Result<_, _>>()?;
+    let is_twice = |which| doors.iter().filter(|door| **door == which).count() > 1;
+    if is_twice(Door::Http) || is_twice(Door::Https) {
+        return Err(format!("two have one name; {remedy}"));
+    }
+    Ok(doors)
+}
+
+/// Where somebody wants us to listen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) http: SocketAddr,
+    pub(super) https: Option<SocketAddr>,
+    /// Whether nobody needs a key.
+    pub(super) is_open: bool,
+}
+
+impl Wanted {
+    pub(super) fn bind(self, inherited: Inherited) -> Result<(TcpListener, Option<TcpListener>), Trouble> {
+        if inherited.https.is_some() && self.https.is_none() {
+            let what = "systemd has opened a socket for https, and there is no certificate: set `tls.cert_file` and \
+                        `tls.key_file`, or take the socket out of the unit";
+            return Err(Trouble::new(Exit::Config, what));
+        }
+        let http = self.listener(self.http, inherited.http, "listen")?;
+        let https =
+            self.https.map(|wanted| self.listener(wanted, inherited.https, "tls.listen")).transpose()?;
+        Ok((http, https))
+    }
+
+    fn listener(
+        self,
+        wanted: SocketAddr,
+        inherited: Option<std::net::TcpListener>,
+        setting: &str,
+    ) -> Result<TcpListener, Trouble> {
+        if let Some(listener) = inherited {
+            return adopt(listener, self.is_open);
+        }
+        let address = if self.is_open { inside(wanted) } else { wanted };
+        if address != wanted {
+            tracing::warn!(
+                "no tenant is configured, so nobody needs a key and only this machine may ask: listening on {address} \
+                 instead of {wanted}; `quittance tenant new NAME` makes a key, and then other machines may ask too"
+            );
+        } else if self.is_open {
+            tracing::info!(
+                "no tenant is configured, so nobody needs a key and only this machine may ask; `quittance tenant new \
+                 NAME` makes a key for others"
+            );
+        }
+        listen(address).map_err(|error| {
+            let what = format!(
+                "{address} cannot be listened on: {error}; choose another `{setting}`, or stop what uses it"
+            );
+            Trouble::new(Exit::Config, what)
+        })
+    }
+}
+
+fn adopt(listener: std::net::TcpListener, is_open: bool) -> Result<TcpListener, Trouble> {
+    let unusable = |error: std::io::Error| {
+        Trouble::new(Exit::Config, format!("a socket from systemd cannot be used: {error}"))
+    };
+    let address = listener.local_addr().map_err(unusable)?;
+    if is_open && !is_kept_inside(address) {
+        let what = format!(
+            "systemd listens on {address} for us, and no tenant is configured, so anybody could ask: make a key with \
+             `quittance tenant new NAME`, or let the .socket unit listen on 127.0.0.1"
+        );
+        return Err(Trouble::new(Exit::Config, what));
+    }
+    listener.set_nonblocking(true).map_err(unusable)?;
+    TcpListener::from_std(listener).map_err(unusable)
+}
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    // A restart must not wait for connections of the past; on Windows it would share the port with a stranger.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// Whether nobody from another machine comes in by this address.
+pub(crate) fn is_kept_inside(address: SocketAddr) -> bool {
+    address.ip().to_canonical().is_loopback()
+}
+
+/// The same port, where only this machine comes in.
+fn inside(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        ip if ip.to_canonical().is_loopback() => return address,
+        IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_nobody_needs_a_key_only_this_machine_comes_in() {
+        for (wanted, kept) in [
+            ("0.0.0.0:8780", "127.0.0.1:8780"),
+            ("192.0.2.7:1", "127.0.0.1:1"),
+            ("127.0.0.2:5", "127.0.0.2:5"),
+            ("[::]:8780", "[::1]:8780"),
+            ("[2001:db8::1]:3", "[::1]:3"),
+            ("[::1]:4", "[::1]:4"),
+            ("[::ffff:127.0.0.1]:4", "[::ffff:127.0.0.1]:4"),
+            ("[::ffff:192.0.2.7]:4", "[::1]:4"),
+        ] {
+            assert_eq!(inside(wanted.parse().unwrap()), kept.parse().unwrap(), "{wanted}");
+        }
+    }
+
+    #[test]
+    fn sockets_of_systemd_go_by_their_names_and_else_http_is_first() {
+        use Door::{Http, Https};
+        for (names, count, expected) in [
+            (None, 0, &[][..]),
+            (None, 1, &[Http]),
+            (None, 2, &[Http, Https]),
+            (Some("https"), 1, &[Https]),
+            (Some("https:http"), 2, &[Https, Http]),
+            (Some("https:quittance.socket"), 2, &[Https, Http]),
+            (Some("quittance.socket:quittance.socket"), 2, &[Http, Https]),
+        ] {
+            assert_eq!(doors(names, count).unwrap(), expected, "{names:?}");
+        }
+        for (names, count) in
+            [(None, 3), (Some("http:http"), 2), (Some("https:https"), 2), (Some("a:b:c"), 3)]
+        {
+            assert!(doors(names, count).unwrap_err().contains("FileDescriptorName"), "{names:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_open_socket_from_systemd_is_refused_where_nobody_needs_a_key() {
+        let open = || std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+        let refused = adopt(open(), true).unwrap_err();
+        assert!(refused.what.contains("quittance tenant new") && refused.exit == Exit::Config, "{refused}");
+        assert!(adopt(open(), false).is_ok(), "with a key, others may come");
+        assert!(adopt(std::net::TcpListener::bind("127.0.0.1:0").unwrap(), true).is_ok());
+    }
+
+    #[tokio::test]
+    async fn an_address_in_use_is_told_with_the_setting_to_change() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let wanted = Wanted { http: taken.local_addr().unwrap(), https: None, is_open: false };
+        let refused = wanted.bind(Inherited::default()).unwrap_err();
+        assert_eq!(refused.exit, Exit::Config);
+        assert!(refused.what.contains("`listen`") && refused.what.contains("in use"), "{refused}");
+    }
+}

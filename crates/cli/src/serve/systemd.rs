@@ -1,0 +1,122 @@
+//! What systemd is told: that we are ready, that we end, and that we are alive. Without it, nobody is told anything.
+
+use crate::config::Environment;
+use std::time::Duration;
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
+
+#[derive(Debug, Default)]
+pub(crate) struct Systemd {
+    #[cfg(unix)]
+    socket: Option<std::os::unix::net::UnixDatagram>,
+    /// How often it wants to hear that we are alive.
+    patience: Option<Duration>,
+}
+
+impl Systemd {
+    /// As the environment says; a socket that cannot be reached is nobody.
+    pub(crate) fn of(environment: &Environment) -> Self {
+        let number = |name| environment.get(name).and_then(|text| text.parse::<u64>().ok());
+        let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+        Self {
+            #[cfg(unix)]
+            socket: environment.get("NOTIFY_SOCKET").and_then(|address| connect(address).ok()),
+            patience: number("WATCHDOG_USEC").filter(|span| is_ours && *span > 0).map(Duration::from_micros),
+        }
+    }
+
+    pub(super) fn tell(&self, state: &str) {
+        #[cfg(unix)]
+        if let Some(socket) = &self.socket
+            && let Err(error) = socket.send(state.as_bytes())
+        {
+            tracing::debug!("systemd could not be told {state}: {error}");
+        }
+        #[cfg(not(unix))]
+        let _ = state;
+    }
+
+    /// Rings twice in the time after which we would be thought dead.
+    pub(super) fn watchdog(&self) -> Watchdog {
+        Watchdog(self.patience.map(|patience| {
+            let mut interval = interval_at(Instant::now(), patience / 2);
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            interval
+        }))
+    }
+}
+
+pub(super) struct Watchdog(Option<Interval>);
+
+impl Watchdog {
+    pub(super) async fn due(&mut self) {
+        match &mut self.0 {
+            Some(interval) => _ = interval.tick().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(unix)]
+fn connect(address: &str) -> std::io::Result<std::os::unix::net::UnixDatagram> {
+    let socket = std::os::unix::net::UnixDatagram::unbound()?;
+    // Whoever does not listen must not hold us up.
+    socket.set_nonblocking(true)?;
+    #[cfg(target_os = "linux")]
+    if let Some(name) = address.strip_prefix('@') {
+        use std::os::linux::net::SocketAddrExt;
+        socket.connect_addr(&std::os::unix::net::SocketAddr::from_abstract_name(name)?)?;
+        return Ok(socket);
+    }
+    socket.connect(address)?;
+    Ok(socket)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+    fn heard(listener: &UnixDatagram) -> String {
+        let mut bytes = [0; 64];
+        let read = listener.recv(&mut bytes).unwrap();
+        String::from_utf8(bytes[..read].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn systemd_is_told_on_the_socket_that_it_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notify");
+        let listener = UnixDatagram::bind(&path).unwrap();
+        let systemd = Systemd::of(&[("NOTIFY_SOCKET", path.to_str().unwrap())].into_iter().collect());
+        systemd.tell("READY=1");
+        assert_eq!(heard(&listener), "READY=1");
+
+        let name = format!("quittance-test-{}", std::process::id());
+        let listener = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name).unwrap()).unwrap();
+        let systemd = Systemd::of(&[("NOTIFY_SOCKET", format!("@{name}"))].into_iter().collect());
+        systemd.tell("STOPPING=1");
+        assert_eq!(heard(&listener), "STOPPING=1");
+    }
+
+    #[test]
+    fn nobody_is_told_where_there_is_no_systemd() {
+        Systemd::default().tell("READY=1");
+        let gone: Environment = [("NOTIFY_SOCKET", "/nowhere/at/all")].into_iter().collect();
+        Systemd::of(&gone).tell("READY=1");
+    }
+
+    #[test]
+    fn the_watchdog_is_ours_only_if_it_names_us() {
+        let patience = |variables: &[(&str, String)]| {
+            let environment = variables.iter().map(|(name, value)| (*name, value.clone())).collect();
+            Systemd::of(&environment).patience
+        };
+        let span = ("WATCHDOG_USEC", "3000000".to_owned());
+        let own = ("WATCHDOG_PID", std::process::id().to_string());
+        assert_eq!(patience(&[span.clone(), own]), Some(Duration::from_secs(3)));
+        assert_eq!(patience(&[span.clone(), ("WATCHDOG_PID", "1".into())]), None);
+        assert_eq!(patience(&[("WATCHDOG_USEC", "0".into())]), None);
+        assert_eq!(patience(&[]), None);
+    }
+}

@@ -1,0 +1,296 @@
+//! `quittance tenant`: keys of ours for those who may ask. A key is shown once, when it is made; what is kept is its hash,
+//! which may stand in the config file.
+
+use crate::config::nearest::nearest;
+use crate::config::{Config, TenantConfig};
+use crate::exit::{Exit, Trouble};
+use crate::output::harmless;
+use clap::{Args, Subcommand};
+use quittance_gateway::{KEY_BYTES, KeyDigest};
+use quittance_lifecycle::Reuse;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::io::{IsTerminal, Read};
+
+pub(crate) const AFTER_HELP: &str = "\
+Examples:
+  quittance tenant new team-a                  a key, and the lines to paste
+  quittance tenant new --admin                 the operator's own key
+  quittance tenant hash < key.txt              the hash of a key that there is
+  quittance tenant list
+
+A key has 32 characters, because clients take no other, and is shown once. The config file has its
+hash only. Whoever has no tenant's key is let in only if no tenant is configured, and then only
+from this machine.
+
+Exit codes: 0 done, 2 the command or the key makes no sense, 3 not written, 4 the configuration is wrong.";
+
+#[derive(Args, Debug)]
+pub(crate) struct TenantArgs {
+    #[command(subcommand)]
+    command: TenantCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum TenantCommand {
+    /// Draw a key, and print it with the lines for the config file
+    New {
+        /// What the tenant is called here and in the books
+        #[arg(required_unless_present = "admin", conflicts_with = "admin")]
+        name: Option<String>,
+        /// The operator's own key, for what no tenant may see
+        #[arg(long)]
+        admin: bool,
+        /// Print one JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the hash of a key that is read from standard input
+    Hash {
+        /// Print one JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print who may ask, and how much
+    List {
+        /// Print a JSON array instead
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(crate) fn run(args: TenantArgs, config: &Config) -> Result<String, Trouble> {
+    match args.command {
+        TenantCommand::New { name, json, .. } => new(name.as_deref(), json, config),
+        TenantCommand::Hash { json } => {
+            if std::io::stdin().is_terminal() {
+                crate::output::tell("the key, and then Enter and Ctrl-D:\n");
+            }
+            let mut typed = String::new();
+            std::io::stdin().take(1024).read_to_string(&mut typed).map_err(|error| {
+                Trouble::new(Exit::Usage, format!("standard input cannot be read: {error}"))
+            })?;
+            let digest = hash(typed.trim())?;
+            Ok(if json {
+                format!("{}\n", json!({ "key_sha256": digest.to_string() }))
+            } else {
+                format!("{digest}\n")
+            })
+        }
+        TenantCommand::List { json: true } => {
+            let all: Vec<Value> = config.tenants.iter().map(object).collect();
+            Ok(format!("{:#}\n", Value::Array(all)))
+        }
+        TenantCommand::List { json: false } => Ok(table(config)),
+    }
+}
+
+fn hash(key: &str) -> Result<KeyDigest, Trouble> {
+    if key.len() == KEY_BYTES {
+        return Ok(KeyDigest::of(key));
+    }
+    let what = format!(
+        "this key has {} characters, and must have {KEY_BYTES}, because clients take no other: `quittance tenant new` \
+         makes one",
+        key.chars().count()
+    );
+    Err(Trouble::new(Exit::Usage, what))
+}
+
+/// 128 bits in the digits that the keys of providers have, too.
+fn draw() -> Result<String, Trouble> {
+    let mut bytes = [0; KEY_BYTES / 2];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Trouble::new(Exit::Bad, format!("the system gives no random numbers: {error}")))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Of a tenant, or of the operator, who has no name.
+fn new(name: Option<&str>, as_json: bool, config: &Config) -> Result<String, Trouble> {
+    let taken = |what: String| Err(Trouble::new(Exit::Usage, what));
+    match name {
+        Some(name) if !crate::config::is_label(name) => {
+            return taken("a tenant's name has at most 64 letters, digits, `-` and `_`".into());
+        }
+        Some(name) if config.tenants.iter().any(|tenant| tenant.name == name) => {
+            return taken(format!(
+                "there is a tenant called {name} already: choose another name, or take it out of the configuration first"
+            ));
+        }
+        _ => {}
+    }
+    let key = draw()?;
+    let digest = KeyDigest::of(&key);
+    let lines = match name {
+        Some(name) => format!("[[tenant]]\nname = \"{name}\"\nkey_sha256 = \"{digest}\"\n"),
+        None => format!("[admin]\nkey_sha256 = \"{digest}\"\n"),
+    };
+    if as_json {
+        let object = json!({ "name": name, "admin": name.is_none(), "key": key, "key_sha256": digest.to_string(), "toml": lines });
+        return Ok(format!("{object}\n"));
+    }
+    let whose = name.map_or_else(|| "the operator".into(), |name| format!("the tenant {name}"));
+    Ok(format!(
+        "The key of {whose}, shown once and kept nowhere:\n\n{key}\n\nAdd to the config file, then restart:\n\n{lines}"
+    ))
+}
+
+fn object(tenant: &TenantConfig) -> Value {
+    let hosts = tenant.hosts.as_ref().map(|hosts| hosts.iter().map(ToString::to_string).collect::<Vec<_>>());
+    json!({
+        "name": tenant.name,
+        "key": tenant.key.state(),
+        "hosts": hosts,
+        "kinds": tenant.kinds,
+        "reuse": tenant.reuse.map(reuse_name),
+        "rate": tenant.rate.map(|rate| json!({ "every_ms": rate.every.as_millis(), "burst": rate.burst })),
+        "open_max": tenant.open_max,
+        "flavour": tenant.flavour,
+        "webhook_secret": tenant.webhook_secret.as_ref().map(crate::config::Credential::state),
+    })
+}
+
+const fn reuse_name(reuse: Reuse) -> &'static str {
+    match reuse {
+        Reuse::Shared => "shared",
+        Reuse::Exclusive => "exclusive",
+    }
+}
+
+fn table(config: &Config) -> String {
+    let mut text = String::new();
+    for tenant in &config.tenants {
+        _ = writeln!(text, "{:<20} key {}", tenant.name, harmless(&tenant.key.state()));
+        let list = |list: Vec<String>| if list.is_empty() { "none".into() } else { list.join(", ") };
+        let limits = [
+            (
+                "hosts",
+                tenant.hosts.as_ref().map(|hosts| list(hosts.iter().map(ToString::to_string).collect())),
+            ),
+            ("kinds", tenant.kinds.clone().map(list)),
+            ("reuse", tenant.reuse.map(|reuse| reuse_name(reuse).into())),
+            ("rate", config.rate_of(&tenant.name)),
+            ("open_max", tenant.open_max.map(|most| most.to_string())),
+            ("flavour", tenant.flavour.clone()),
+            ("webhook secret", tenant.webhook_secret.as_ref().map(crate::config::Credential::state)),
+        ];
+        for (name, value) in limits {
+            if let Some(value) = value {
+                _ = writeln!(text, "{:<20} {name} {}", "", harmless(&value));
+            }
+        }
+    }
+    if config.tenants.is_empty() {
+        text += "There is no tenant: nobody needs a key, and only this machine may ask. `quittance tenant new NAME` makes \
+                 a key.\n";
+    }
+    let admin = config.admin.as_ref().map_or_else(
+        || if config.tenants.is_empty() { "whoever is on this machine".into() } else { "nobody".into() },
+        |key| format!("key {}", key.state()),
+    );
+    _ = writeln!(text, "{:<20} {}", "(the operator)", harmless(&admin));
+    text
+}
+
+/// Whether orders may be placed in this name: any, where there are no tenants, else one of theirs.
+pub(crate) fn check_name(config: &Config, name: &str) -> Result<(), String> {
+    let names = || config.tenants.iter().map(|tenant| tenant.name.clone());
+    if config.tenants.is_empty() || names().any(|known| known == name) {
+        return Ok(());
+    }
+    let hint = match nearest(name, names()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "`quittance tenant list` shows who there is".into(),
+    };
+    Err(format!("there is no tenant `{}`: {hint}", name.escape_debug()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::{Place, config_with};
+
+    fn made(name: Option<&str>) -> Value {
+        serde_json::from_str(&new(name, true, &config_with(&[])).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_new_key_is_what_clients_take_and_its_lines_know_it() {
+        let object = made(Some("team-a"));
+        let key = object["key"].as_str().unwrap();
+        assert_eq!(key.len(), 32);
+        assert_ne!(made(Some("team-a"))["key"], object["key"], "each is drawn anew");
+        let config = Place::with_file(object["toml"].as_str().unwrap()).load().unwrap();
+        assert_eq!(config.tenants[0].key.digest().unwrap(), KeyDigest::of(key));
+        assert!(!object["toml"].as_str().unwrap().contains(key));
+
+        let admin = made(None);
+        let config = Place::with_file(admin["toml"].as_str().unwrap()).load().unwrap();
+        assert_eq!(config.admin.unwrap().digest().unwrap(), KeyDigest::of(admin["key"].as_str().unwrap()));
+    }
+
+    #[test]
+    fn a_name_that_is_taken_or_is_none_gets_no_key() {
+        let config = config_with(&["tenant.team-a.key_env=A"]);
+        for name in ["team-a", "a b", "", "a\"\nkey = \"x"] {
+            assert_eq!(new(Some(name), false, &config).unwrap_err().exit, Exit::Usage, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_a_key_of_the_right_length_has_a_hash() {
+        let key = "0123456789abcdef0123456789abcdef";
+        assert_eq!(hash(key).unwrap(), KeyDigest::of(key));
+        let short = hash("s3cr3t").unwrap_err().what;
+        assert!(short.contains("6 characters") && !short.contains("s3cr3t"), "{short}");
+    }
+
+    #[test]
+    fn the_list_says_who_may_what_and_no_key() {
+        let place = Place::with_file(
+            r#"
+[[tenant]]
+name = "team-a"
+key_env = "A"
+hosts = ["*.example.org"]
+kinds = ["turnstile"]
+rate = "100/min"
+open_max = 50
+flavour = "capsolver"
+webhook_secret_env = "W"
+[[tenant]]
+name = "team-b"
+key_sha256 = "0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f0f"
+"#,
+        );
+        let key = "0123456789abcdef0123456789abcdef";
+        let config = place.env(&[("A", key), ("W", &"0f".repeat(32))]).load().unwrap();
+        let text = table(&config);
+        for word in [
+            "team-a",
+            "set (from env A)",
+            "*.example.org",
+            "turnstile",
+            "100/min",
+            "50",
+            "capsolver",
+            "0f0f0f0f...",
+        ] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        let objects: Vec<Value> = config.tenants.iter().map(object).collect();
+        assert_eq!(objects[0]["rate"]["every_ms"], 600);
+        for shown in [text, Value::Array(objects).to_string()] {
+            assert!(!shown.contains(key) && !shown.contains(&"0f".repeat(32)), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_tenant_that_is_not_there_is_told_with_the_nearest_one() {
+        let config = config_with(&["tenant.team-a.key_env=A"]);
+        assert_eq!(check_name(&config, "team-a"), Ok(()));
+        assert!(check_name(&config, "taem-a").unwrap_err().contains("`team-a`"));
+        assert!(check_name(&config, "nobody").unwrap_err().contains("tenant list"));
+        assert_eq!(check_name(&config_with(&[]), "anybody"), Ok(()));
+    }
+}

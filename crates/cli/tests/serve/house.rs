@@ -1,0 +1,231 @@
+//! A folder with a configuration, a stand-in provider, and the daemon in it. Whatever was started ends with its owner.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_quittance");
+pub(crate) const PROVIDER_KEY: &str = "d41d8cd98f00b204e9800998ecf8427e";
+/// Longer than anything here may take on a machine that is busy with something else.
+const LONG: Duration = Duration::from_secs(60);
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "these tests watch real processes, so their limits are in real time"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// Looks until there is something to see.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = now() + LONG;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(now() < end, "{what}: not within {LONG:?}");
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+/// How a process ended, and all that it said.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+    pub(crate) http: String,
+}
+
+pub(crate) fn run(args: &[&str]) -> Ended {
+    let folder = tempfile::tempdir().unwrap();
+    finish(Command::new(BINARY).args(args).env_clear().current_dir(folder.path()))
+}
+
+fn finish(command: &mut Command) -> Ended {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended {
+        code: output.status.code(),
+        out: text(output.stdout),
+        err: text(output.stderr),
+        http: String::new(),
+    }
+}
+
+pub(crate) struct House {
+    folder: TempDir,
+    simulator: Child,
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        _ = self.simulator.kill();
+        _ = self.simulator.wait();
+    }
+}
+
+impl House {
+    pub(crate) fn new() -> Self {
+        let mut simulator = Command::new(BINARY)
+            .args([
+                "sim",
+                "--listen",
+                "127.0.0.1:0",
+                "--json",
+                "--no-bans",
+                "--speed",
+                "100",
+                "--key",
+                PROVIDER_KEY,
+            ])
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(simulator.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let config = format!(
+            "listen = \"127.0.0.1:0\"\n[timing]\nfirst_poll = \"50ms\"\npoll_interval = \"50ms\"\n[[provider]]\nname = \
+             \"main\"\nprofile = \"2captcha\"\nurl = {}\nkey_env = \"PROVIDER_KEY\"\n",
+            told["url"]
+        );
+        std::fs::write(folder.path().join("quittance.toml"), config).unwrap();
+        Self { folder, simulator }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(BINARY);
+        command.arg("serve").args(args);
+        self.settle(&mut command);
+        command
+    }
+
+    /// As every process in this house is started.
+    pub(crate) fn settle(&self, command: &mut Command) {
+        command
+            .env_clear()
+            .env("PROVIDER_KEY", PROVIDER_KEY)
+            .env("SHORT_KEY", "s3cr3t")
+            .current_dir(self.folder.path());
+    }
+
+    /// A start that comes to nothing.
+    pub(crate) fn fails(&self, args: &[&str]) -> Ended {
+        finish(&mut self.command(args))
+    }
+
+    pub(crate) fn serve(&self, args: &[&str]) -> Daemon {
+        Daemon::start(self.command(args).stdin(Stdio::null()))
+    }
+
+    pub(crate) fn serve_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Daemon {
+        Daemon::start(self.command(args).envs(variables.iter().copied()).stdin(Stdio::null()))
+    }
+}
+
+/// A daemon that is ready.
+pub(crate) struct Daemon {
+    child: Child,
+    /// Everything up to `ready`.
+    pub(crate) said: String,
+    /// Host and port.
+    pub(crate) http: String,
+    err: Option<JoinHandle<String>>,
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+impl Daemon {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        let err = std::thread::spawn(move || {
+            let mut text = String::new();
+            stderr.read_to_string(&mut text).unwrap();
+            text
+        });
+        let (mut said, mut out) = (String::new(), BufReader::new(child.stdout.take().unwrap()));
+        while !said.ends_with("ready\n") {
+            if out.read_line(&mut said).unwrap() == 0 {
+                panic!("it never got ready: {said}{}", err.join().unwrap());
+            }
+        }
+        let http = said
+            .lines()
+            .find_map(|line| line.strip_prefix("listening on http://"))
+            .unwrap_or_default()
+            .to_owned();
+        Self { child, said, http, err: Some(err) }
+    }
+
+    /// What a line says, after these words.
+    pub(crate) fn told(&self, words: &str) -> String {
+        self.said
+            .lines()
+            .find_map(|line| line.strip_prefix(words))
+            .unwrap_or_else(|| panic!("{}", self.said))
+            .to_owned()
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    pub(crate) fn end(self, signal: Signal) -> Ended {
+        self.signal(signal);
+        self.ended()
+    }
+
+    pub(crate) fn ended(mut self) -> Ended {
+        let status = until("the daemon ends", || self.child.try_wait().unwrap());
+        let err = self.err.take().unwrap().join().unwrap();
+        Ended { code: status.code(), out: self.said.clone(), err, http: self.http.clone() }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+pub(crate) fn get(at: &str, path: &str) -> Answer {
+    let mut stream = TcpStream::connect(at).unwrap();
+    ask(&mut stream, path)
+}
+
+pub(crate) fn ask(stream: &mut (impl Read + Write), path: &str) -> Answer {
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+    let text = read(stream);
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let status =
+        head.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_else(|| panic!("{text}"));
+    Answer { status, body: body.to_owned() }
+}
+
+/// Until the other side has said everything, however it ends.
+pub(crate) fn read(mut stream: impl Read) -> String {
+    let mut bytes = Vec::new();
+    _ = stream.read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
+}

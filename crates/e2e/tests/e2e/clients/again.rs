@@ -1,0 +1,56 @@
+//! A client dies between its submit and its poll, is started again, and knows nothing of its first life. The gateway does:
+//! the same order has the same id, and is paid for once.
+
+use crate::serve::Serve;
+use super::judge::{sold, was_served};
+use super::visit::Visit;
+use crate::provider::Sim;
+use crate::room::Room;
+use serde_json::json;
+use std::thread;
+
+#[test]
+fn a_client_that_is_killed_and_comes_back_has_the_same_id_and_one_payment() {
+    let sim = Sim::start();
+    // Long enough that the first life never sees the answer.
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 3_000 } }]));
+    let gateway = Serve::start(Room::of(&sim));
+    let clients = [
+        ("run_captchaai.py", "sync", "recaptcha_v3"),
+        ("run_captchaai.py", "async", "turnstile"),
+        ("run_2captcha_python.py", "sync", "recaptcha_v2"),
+        ("run_2captcha_python.py", "async", "turnstile"),
+        ("run_rucaptcha.py", "sync", "recaptcha_v2"),
+        ("run_unicaps.py", "sync", "geetest"),
+        ("run_captcha_solver.js", "sync", "recaptcha_v2"),
+        ("run_2captcha.js", "sync", "hcaptcha"),
+        ("run_anticaptcha.py", "sync", "recaptcha_v2"),
+        ("run_capsolver.py", "sync", "turnstile"),
+        ("run_capmonster.js", "sync", "recaptcha_v2"),
+    ];
+    let visits = clients.map(|(script, how, what)| Visit {
+        script,
+        how,
+        what,
+        base: gateway.https.clone(),
+        ca: Some(gateway.ca.clone()),
+        report: None,
+    });
+    let told: Vec<_> = thread::scope(|scope| {
+        let lives = visits.map(|visit| {
+            scope.spawn(move || {
+                let first = visit.start().kill_after_submit();
+                (first, visit.run())
+            })
+        });
+        lives.into_iter().map(|life| life.join().expect("no client fails like this")).collect()
+    });
+    let ledger = sim.ledger();
+    for (first, said) in told {
+        was_served(&said, &ledger);
+        assert_eq!(first, said.id(), "{said:?}");
+        let payments = sold(&ledger, said.visit.what, &said.visit.mark()).count();
+        assert_eq!(payments, 1, "{said:?}");
+    }
+    gateway.end_in_peace();
+}

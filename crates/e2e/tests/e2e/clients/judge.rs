@@ -1,0 +1,58 @@
+//! Whether a client was given what the provider sold: the ledger knows.
+
+use super::visit::Said;
+use crate::provider::Ledger;
+use crate::room::page;
+use serde_json::Value;
+
+/// That it was answered, with what the provider gave for this very order, and saw no trouble.
+#[track_caller]
+pub(super) fn was_served(said: &Said, ledger: &Ledger) {
+    said.saw_no_trouble();
+    let answer = said.answer();
+    match said.visit.what {
+        "balance" => {
+            let balance: f64 = answer.parse().unwrap_or_else(|why| panic!("{why}: {said:?}"));
+            assert!(balance > 0.0, "{said:?}");
+        }
+        "threads" => {
+            let threads: Value = serde_json::from_str(answer).unwrap_or_else(|why| panic!("{why}: {said:?}"));
+            let count = threads["threads"].as_u64().or_else(|| threads["threads"].as_str()?.parse().ok());
+            assert!(count > Some(0), "{said:?}");
+        }
+        what => {
+            let is_sold = sold(ledger, what, &said.visit.mark()).any(|task| is_same(answer, &task["answer"]));
+            assert!(is_sold, "nobody sold this: {said:?}");
+        }
+    }
+}
+
+/// The tasks of one order. What is no page, such as a picture, the ledger shows by its digest only; its answer follows from
+/// the picture, so that looking through all is as good.
+pub(super) fn sold<'a>(ledger: &'a Ledger, what: &str, mark: &str) -> impl Iterator<Item = &'a Value> {
+    let page = has_page(what).then(|| page(mark));
+    ledger.tasks().iter().filter(move |task| {
+        let bought_for = task["params"]["pageurl"].as_str();
+        page.as_ref().map_or(bought_for.is_none(), |page| bought_for == Some(page))
+    })
+}
+
+fn has_page(what: &str) -> bool {
+    !["image", "text", "grid", "bls", "rotate", "coordinates"].iter().any(|begin| what.starts_with(begin))
+}
+
+/// Whether a client's answer is the provider's. Clients unpack what is JSON, and leave out prefixes.
+fn is_same(answer: &str, sold: &Value) -> bool {
+    if sold.as_str() == Some(answer) {
+        return true;
+    }
+    let unpacked = sold.as_str().and_then(|text| serde_json::from_str(text).ok());
+    let Ok(answer) = serde_json::from_str::<Value>(answer) else { return false };
+    match (answer, unpacked.as_ref().unwrap_or(sold)) {
+        (Value::Object(answer), Value::Object(sold)) => sold.iter().all(|(name, value)| {
+            let short = name.trim_start_matches("geetest_");
+            [name, short].iter().any(|name| answer.get(*name) == Some(value))
+        }),
+        (answer, sold) => answer == *sold,
+    }
+}

@@ -1,0 +1,91 @@
+//! Trouble at the provider: it is gone for a while, then loses requests and replies and answers with 502 pages. The clients
+//! cannot bear any of that, and need not: they are told to wait, and get their answers.
+
+use crate::serve::Serve;
+use super::judge::was_served;
+use super::visit::{Visit, all};
+use crate::http::call;
+use crate::provider::Sim;
+use crate::room::Room;
+use serde_json::json;
+
+/// How long the provider is gone.
+const AWAY_MS: u64 = 5_000;
+
+/// Whatever an order may try in this time, it may try.
+const PATIENT: [&str; 6] = [
+    "retry.limits.busy=100",
+    "retry.limits.unreachable=100",
+    "retry.limits.unknown=20",
+    "retry.limits.unsolvable=8",
+    "retry.limits.unknown_code=20",
+    "timing.deadline=90s",
+];
+
+fn in_trouble(sim: &Sim) -> Serve {
+    let gateway = Serve::start(PATIENT.into_iter().fold(Room::of(sim), Room::set));
+    sim.script(&json!([
+        { "on": "in.php", "every": 3, "do": { "reply_lost": {} } },
+        { "on": "in.php", "every": 4, "do": { "status": 502, "taken": false } },
+        { "on": "in.php", "every": 5, "do": { "request_lost": {} } },
+        { "on": "res.php", "every": 3, "do": { "status": 502 } },
+        { "on": "res.php", "every": 4, "do": { "reply_lost": {} } },
+        { "on": "pingback", "every": 3, "do": { "lost": {} } },
+    ]));
+    let away = json!({ "ms": AWAY_MS, "refuse": true }).to_string();
+    let (status, said) = call("POST", &format!("{}/sim/outage", sim.url), &away);
+    assert_eq!(status, 200, "{said}");
+    gateway
+}
+
+fn all_are_served(clients: &[(&'static str, &'static str, [&'static str; 2])], sim: &Sim) {
+    let gateway = in_trouble(sim);
+    let each = clients.iter().flat_map(|(script, how, whats)| whats.map(|what| (*script, *how, what)));
+    let visits: Vec<Visit> = each
+        .map(|(script, how, what)| {
+            // 2captcha-python knows https only.
+            let is_tls = script.contains("2captcha_python") || how == "async";
+            let base = if is_tls { &gateway.https } else { &gateway.http };
+            let below = if script.contains("capsolver") { "/capsolver" } else { "" };
+            let base = format!("{base}{below}");
+            Visit { script, how, what, base, ca: is_tls.then(|| gateway.ca.clone()), report: None }
+        })
+        .collect();
+    let told = all(&visits);
+    let ledger = sim.ledger();
+    told.iter().for_each(|said| was_served(said, &ledger));
+    let faults = &ledger.0["totals"]["faults"];
+    assert!(faults.as_object().is_some_and(|faults| faults.len() >= 3), "there was no trouble: {faults}");
+    gateway.end_in_peace();
+}
+
+#[test]
+fn the_clients_of_captchaai_never_notice_that_the_provider_is_in_trouble() {
+    all_are_served(
+        &[
+            ("run_captchaai.py", "sync", ["recaptcha_v3", "image"]),
+            ("run_captchaai.py", "async", ["turnstile", "image"]),
+            ("run_rucaptcha.py", "sync", ["recaptcha_v2", "image"]),
+            ("run_rucaptcha.py", "async", ["turnstile", "image"]),
+        ],
+        &Sim::start_with("captchaai", &["--threads", "200"]),
+    );
+}
+
+#[test]
+fn no_other_client_notices_either() {
+    all_are_served(
+        &[
+            ("run_2captcha_python.py", "sync", ["recaptcha_v2", "image"]),
+            ("run_2captcha_python.py", "async", ["turnstile", "image"]),
+            ("run_unicaps.py", "sync", ["recaptcha_v2", "image"]),
+            ("run_captcha_solver.js", "sync", ["turnstile", "image"]),
+            ("run_2captcha.js", "sync", ["hcaptcha", "image"]),
+            ("run_anticaptcha.py", "sync", ["recaptcha_v2", "image"]),
+            ("run_anticaptcha.py", "async", ["recaptcha_v3", "image"]),
+            ("run_capsolver.py", "sync", ["turnstile", "image"]),
+            ("run_capmonster.js", "sync", ["recaptcha_v2", "image"]),
+        ],
+        &Sim::start(),
+    );
+}

@@ -1,0 +1,222 @@
+//! One run of one real client for one thing, through its driver in `crates/e2e/clients`. The driver says how it went in one
+//! line, and on standard error which replies the client was given.
+
+use crate::binary::{Running, drain};
+use crate::wait::LONG;
+use serde_json::Value;
+use std::env;
+use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+/// The key that the clients have: without tenants any will do, and most clients want 32 characters.
+pub(super) const KEY: &str = "c11e47c11e47c11e47c11e47c11e47c1";
+/// So many run side by side: most of their time they wait.
+const AT_ONCE: usize = 40;
+
+#[derive(Clone)]
+pub(super) struct Visit {
+    /// The driver.
+    pub(super) script: &'static str,
+    /// `sync`, `async` or `extended`.
+    pub(super) how: &'static str,
+    pub(super) what: &'static str,
+    /// Where the gateway is.
+    pub(super) base: String,
+    pub(super) ca: Option<PathBuf>,
+    /// What to say of the answer afterwards.
+    pub(super) report: Option<&'static str>,
+}
+
+impl fmt::Debug for Visit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {} at {}", self.script, self.how, self.what, self.base)
+    }
+}
+
+impl Visit {
+    /// Names the order: the same in every run of this client for this thing over this protocol.
+    pub(super) fn mark(&self) -> String {
+        let protocol = self.base.split(':').next().unwrap_or_default();
+        let script = self.script.trim_start_matches("run_").split('.').next().unwrap_or_default();
+        format!("{script}-{}-{}-{protocol}", self.how, self.what).replace('_', "-")
+    }
+
+    pub(super) fn start(&self) -> Caller {
+        let drivers = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
+        let mut command = if self.script.ends_with(".js") {
+            Command::new("node")
+        } else {
+            Command::new(installed().join("venv/bin/python"))
+        };
+        command
+            .arg(drivers.join(self.script))
+            .args(["--key", KEY, "--base", &self.base, "--what", self.what]);
+        command.args(["--how", self.how, "--mark", &self.mark()]);
+        command.env_clear().envs(env::vars_os().filter(|(name, _)| name == "PATH"));
+        command.env("PYTHONDONTWRITEBYTECODE", "1").env("QUITTANCE_CLIENTS", installed());
+        // What some machines have, and what every driver has to overrule.
+        command.env("REQUESTS_CA_BUNDLE", "nowhere.pem").env("HTTPS_PROXY", "http://127.0.0.1:9");
+        if let Some(ca) = &self.ca {
+            command.arg("--ca").arg(ca).env("NODE_EXTRA_CA_CERTS", ca);
+        }
+        if let Some(report) = self.report {
+            command.args(["--report", report]);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = Running::start(&mut command);
+        let replies = replies(child.0.stderr.take().expect("it is piped"));
+        Caller { child, replies, visit: self.clone() }
+    }
+
+    pub(super) fn run(&self) -> Said {
+        self.start().end()
+    }
+}
+
+/// The folder that `scripts/clients` fills.
+fn installed() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let named = env::var_os("QUITTANCE_CLIENTS").filter(|place| !place.is_empty());
+    let place = root.join(named.unwrap_or_else(|| "target/clients".into()));
+    assert!(place.join("stamp").exists(), "the real clients are not installed: run scripts/clients");
+    place.canonicalize().expect("it exists")
+}
+
+/// What a client was answered.
+#[derive(Clone, Debug)]
+pub(super) struct Reply {
+    path: String,
+    status: u64,
+    body: String,
+}
+
+impl Reply {
+    /// The id, if this is the reply to a submit that was taken.
+    fn id(&self) -> Option<String> {
+        if self.path.ends_with("/in.php") {
+            let text = self.body.strip_prefix("OK|").map(str::to_owned);
+            return text.or_else(|| {
+                let said: Value = serde_json::from_str(&self.body).ok()?;
+                (said["status"] == 1).then(|| said["request"].as_str().map(str::to_owned))?
+            });
+        }
+        let said: Value =
+            serde_json::from_str(&self.body).ok().filter(|_| self.path.ends_with("/createTask"))?;
+        (!said["taskId"].is_null()).then(|| said["taskId"].to_string())
+    }
+}
+
+/// A client that is at it.
+pub(super) struct Caller {
+    child: Running,
+    replies: Receiver<Result<Reply, String>>,
+    visit: Visit,
+}
+
+impl Caller {
+    /// Waits until it has an id, and kills it.
+    pub(super) fn kill_after_submit(mut self) -> String {
+        loop {
+            match self.replies.recv_timeout(LONG) {
+                Ok(Ok(reply)) => {
+                    if let Some(id) = reply.id() {
+                        self.child.kill();
+                        return id;
+                    }
+                }
+                other => panic!("{:?} never got an id: {other:?}", self.visit),
+            }
+        }
+    }
+
+    pub(super) fn end(mut self) -> Said {
+        let out = drain(self.child.0.stdout.take().expect("it is piped"));
+        let code = self.child.end();
+        let out = out.join().expect("reading does not panic");
+        let (mut replies, mut complaints) = (Vec::new(), String::new());
+        for line in self.replies.iter() {
+            match line {
+                Ok(reply) => replies.push(reply),
+                Err(line) => complaints.push_str(&line),
+            }
+        }
+        let visit = self.visit;
+        let is_one_line = out.trim_end().lines().count() == 1;
+        assert!(code == Some(0) && is_one_line, "{visit:?} ended with {code:?}: {out}{complaints}");
+        let said = serde_json::from_str(&out).unwrap_or_else(|why| panic!("{visit:?}: {why}: {out}"));
+        Said { visit, said, replies }
+    }
+}
+
+fn replies(err: ChildStderr) -> Receiver<Result<Reply, String>> {
+    let (heard, replies) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(err).lines().map_while(Result::ok) {
+            let reply = match serde_json::from_str::<Value>(&line) {
+                Ok(said) if said["status"].is_u64() => Ok(Reply {
+                    path: said["path"].as_str().unwrap_or_default().to_owned(),
+                    status: said["status"].as_u64().unwrap_or_default(),
+                    body: said["body"].as_str().unwrap_or_default().to_owned(),
+                }),
+                _ => Err(format!("{line}\n")),
+            };
+            if heard.send(reply).is_err() {
+                return;
+            }
+        }
+    });
+    replies
+}
+
+/// How it went.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) visit: Visit,
+    said: Value,
+    replies: Vec<Reply>,
+}
+
+impl Said {
+    /// What the client gave its user.
+    #[track_caller]
+    pub(super) fn answer(&self) -> &str {
+        assert_eq!(self.said["ok"], true, "{:?}: {}; {:?}", self.visit, self.said, self.replies);
+        self.said["answer"].as_str().expect("an answer is text")
+    }
+
+    /// What its submit was answered with.
+    pub(super) fn id(&self) -> String {
+        let found = self.replies.iter().find_map(Reply::id);
+        found.unwrap_or_else(|| panic!("{:?} never got an id: {:?}", self.visit, self.replies))
+    }
+
+    /// It talked to the gateway, and was never told that a server is in trouble.
+    #[track_caller]
+    pub(super) fn saw_no_trouble(&self) {
+        assert!(!self.replies.is_empty(), "{:?} was answered by nobody: {}", self.visit, self.said);
+        let is_trouble = |reply: &&Reply| reply.status >= 500 || reply.status == 429;
+        let trouble = self.replies.iter().find(is_trouble);
+        assert!(trouble.is_none(), "{:?} was told {trouble:?}", self.visit);
+    }
+}
+
+/// All of them, side by side.
+pub(super) fn all(visits: &[Visit]) -> Vec<Said> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut done = Vec::new();
+        while let Some(visit) = visits.get(next.fetch_add(1, Ordering::Relaxed)) {
+            done.push(visit.run());
+        }
+        done
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..visits.len().min(AT_ONCE)).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("no visit fails like this")).collect()
+    })
+}

@@ -1,0 +1,116 @@
+//! The OpenAPI document held against the running gateway by a schema-based fuzzer, schemathesis: whatever it thinks up, no
+//! answer is a 5xx, or one that the document does not have. `scripts/clients` installs it.
+
+use crate::binary::{Running, drain, run};
+use crate::provider::Sim;
+use crate::room::Room;
+use std::env;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+
+const TENANT: &str = "f00dface0f00dface0f00dface0f00da";
+const OPERATOR: &str = "0be7a70e0be7a70e0be7a70e0be7a70e";
+/// Where the keys stand in the environment.
+const TENANT_VARIABLE: &str = "E2E_TENANT_KEY";
+const OPERATOR_VARIABLE: &str = "E2E_OPERATOR_KEY";
+
+/// The same in every run, so that what it finds is found again.
+const SEED: &str = "20261116";
+const EXAMPLES_MAX: &str = "30";
+
+/// What fits the document may still make no sense: a kind that nobody knows, an answer that has expired.
+const RULES: &str = r#"
+[checks.positive_data_acceptance]
+expected-statuses = ["2xx", "401", "403", "404", "409", "410", "422", "429"]
+
+[checks.negative_data_rejection]
+expected-statuses = ["400", "401", "403", "404", "405", "413", "415", "422", "429"]
+"#;
+
+/// The gateway as a process, with one tenant and an operator.
+struct Serving {
+    child: Running,
+    url: String,
+    out: Option<JoinHandle<String>>,
+    err: Option<JoinHandle<String>>,
+}
+
+impl Serving {
+    fn start(room: &Room) -> Self {
+        let mut command = room.command(&["serve", "--listen", "127.0.0.1:0"]);
+        command.args(["--set", &format!("tenant.fuzz.key_env={TENANT_VARIABLE}")]);
+        command.args(["--set", &format!("admin.key_env={OPERATOR_VARIABLE}")]);
+        command.env(TENANT_VARIABLE, TENANT).env(OPERATOR_VARIABLE, OPERATOR);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = Running::start(&mut command);
+        let err = drain(child.0.stderr.take().expect("it is piped"));
+        let mut out = BufReader::new(child.0.stdout.take().expect("it is piped"));
+        let mut said = String::new();
+        while !said.ends_with("ready\n") {
+            if out.read_line(&mut said).expect("it speaks UTF-8") == 0 {
+                panic!("the gateway never got ready: {said}{}", err.join().unwrap_or_default());
+            }
+        }
+        let url = said.lines().find_map(|line| line.strip_prefix("listening on "));
+        let url = url.unwrap_or_else(|| panic!("it does not say where it listens: {said}")).to_owned();
+        Self { child, url, out: Some(drain(out)), err: Some(err) }
+    }
+
+    /// It still lives, and nothing in it broke while nobody looked.
+    fn end_in_peace(mut self) {
+        assert!(self.child.0.try_wait().expect("a child of ours can be asked").is_none(), "it has ended");
+        self.child.kill();
+        for stream in [self.out.take(), self.err.take()].into_iter().flatten() {
+            let said = stream.join().expect("reading does not panic");
+            assert!(!said.contains("panicked"), "{said}");
+            for secret in [TENANT, OPERATOR] {
+                assert!(!said.contains(secret), "a key is in the log");
+            }
+        }
+    }
+}
+
+fn schemathesis() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let named = env::var_os("QUITTANCE_CLIENTS").filter(|place| !place.is_empty());
+    let found =
+        root.join(named.unwrap_or_else(|| "target/clients".into())).join("fuzz-venv/bin/schemathesis");
+    assert!(found.exists(), "schemathesis is not installed: run scripts/clients");
+    found
+}
+
+/// Lets it loose with this key on what `more` leaves of the document.
+fn fuzz(key: &str, more: &[&str]) {
+    let sim = Sim::start();
+    let room = Room::of(&sim);
+    let serving = Serving::start(&room);
+    let rules = room.path("schemathesis.toml");
+    fs::write(&rules, RULES).expect("a new folder can be written");
+    let mut command = Command::new(schemathesis());
+    command.env_clear().envs(env::vars_os().filter(|(name, _)| name == "PATH"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").env("HOME", room.path("")).current_dir(room.path(""));
+    command.arg("--config-file").arg(&rules).arg("run").arg(format!("{}/openapi.json", serving.url));
+    command.args(["--header", &format!("Authorization: Bearer {key}")]);
+    command.args(["--checks", "all", "--seed", SEED, "--max-examples", EXAMPLES_MAX]);
+    // A cancelled order is still there to be read: to cancel is not to delete.
+    command.args(["--exclude-checks", "use_after_free"]);
+    command.args(["--request-timeout", "20", "--generation-database", "none", "--no-color"]);
+    command.args(more);
+    let ran = run(command);
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+    serving.end_in_peace();
+}
+
+/// Live streams last as long as what they watch, or for ever: whoever waited for their ends would be here all day.
+#[test]
+fn the_document_is_true_for_a_tenant() {
+    fuzz(TENANT, &["--exclude-tag", "admin", "--exclude-tag", "events"]);
+}
+
+#[test]
+fn the_document_is_true_for_the_operator() {
+    fuzz(OPERATOR, &["--include-tag", "admin"]);
+}

@@ -1,0 +1,80 @@
+//! The gateway as a process of its own, `quittance serve`, with both of its doors: http, and https with a certificate of
+//! its own making.
+
+use crate::binary::{Running, drain};
+use crate::room::Room;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{ChildStdout, Stdio};
+use std::thread::JoinHandle;
+
+pub(crate) struct Serve {
+    child: Running,
+    out: Option<JoinHandle<String>>,
+    err: Option<JoinHandle<String>>,
+    pub(crate) http: String,
+    /// By its number.
+    pub(crate) https: String,
+    /// What its certificate is checked with.
+    pub(crate) ca: PathBuf,
+    /// Its folder is there for as long as it is.
+    _room: Room,
+}
+
+impl Serve {
+    /// Listens where the room says, and for https on any port.
+    pub(crate) fn start(room: Room) -> Self {
+        let tls = room.path("tls").display().to_string();
+        let mut command = room.command(&["serve", "--tls-listen", "127.0.0.1:0", "--tls-self-signed", &tls]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = Running::start(&mut command);
+        let err = drain(child.0.stderr.take().expect("it is piped"));
+        let mut out = BufReader::new(child.0.stdout.take().expect("it is piped"));
+        let Some(said) = until_ready(&mut out) else {
+            child.kill();
+            panic!("the gateway never got ready: {}", err.join().unwrap_or_default());
+        };
+        let find = |prefix: &str| {
+            let found = said.lines().find_map(|line| line.strip_prefix(prefix));
+            found.unwrap_or_else(|| panic!("`{prefix}` is missing: {said}")).to_owned()
+        };
+        let (http, https) = (find("listening on http:"), find("listening on https:"));
+        Self {
+            http: format!("http:{http}"),
+            https: format!("https:{https}"),
+            ca: PathBuf::from(find("CA file: ")),
+            child,
+            out: Some(drain(out)),
+            err: Some(err),
+            _room: room,
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
+    /// The https door by its name.
+    pub(crate) fn named(&self) -> String {
+        self.https.replace("127.0.0.1", "localhost")
+    }
+
+    /// Nothing in it broke while nobody looked.
+    pub(crate) fn end_in_peace(mut self) {
+        assert!(self.child.0.try_wait().expect("a child of ours can be asked").is_none(), "it has ended");
+        self.child.kill();
+        for stream in [self.out.take(), self.err.take()].into_iter().flatten() {
+            let said = stream.join().expect("reading does not panic");
+            assert!(!said.contains("panicked"), "{said}");
+        }
+    }
+}
+
+/// All lines up to `ready`; none if it ended before.
+fn until_ready(out: &mut BufReader<ChildStdout>) -> Option<String> {
+    let mut said = String::new();
+    while !said.ends_with("ready\n") {
+        out.read_line(&mut said).ok().filter(|bytes| *bytes > 0)?;
+    }
+    Some(said)
+}

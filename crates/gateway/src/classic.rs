@@ -1,0 +1,212 @@
+//! The classic door: `in.php`, `res.php` and `solve.php`, exact to the byte, because real clients compare whole bodies. It
+//! translates; what a caller may do and see is decided at the desk.
+//!
+//! Every answer of the protocol goes out with status 200, and whoever asks for an order that may be paid for is told at
+//! worst that it is not ready.
+
+mod actions;
+mod dump;
+mod manner;
+mod pingbacks;
+mod turned;
+
+use crate::codes;
+use crate::desk::{Accepted, Desk, NotSeen, Wish};
+use crate::door::{self, Asked, Body};
+use crate::gateway::PLAIN;
+use crate::tenant::Caller;
+use hyper::header::{ALLOW, AUTHORIZATION, HeaderValue};
+use hyper::{Method, Response, StatusCode};
+use manner::Manner;
+use pingbacks::Pingbacks;
+use quittance_classic::code::Place;
+use quittance_classic::{Form, method};
+use quittance_lifecycle::Value;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Some clients hang up after five seconds, and an order that is on record by then is not lost.
+const PLACE_WAIT: Duration = Duration::from_secs(4);
+/// How long `solve.php` waits for its answer: most clients and proxies hang up after a minute.
+const SOLVE_WAIT: Duration = Duration::from_secs(55);
+
+/// What is told instead of an answer.
+type Code = String;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Page {
+    In,
+    Res,
+    Solve,
+}
+
+impl Page {
+    fn of(path: &str) -> Option<Self> {
+        match path {
+            "/in.php" => Some(Self::In),
+            "/res.php" => Some(Self::Res),
+            "/solve.php" => Some(Self::Solve),
+            _ => None,
+        }
+    }
+}
+
+/// Whose manners are expected, where the two differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flavour {
+    TwoCaptcha,
+    CaptchaAi,
+}
+
+impl Flavour {
+    fn of(name: &str) -> Self {
+        if name == "captchaai" { Self::CaptchaAi } else { Self::TwoCaptcha }
+    }
+
+    /// How whoever asked to be called is called: by GET at the one, by POST at the other.
+    const fn dialect(self) -> &'static str {
+        match self {
+            Self::TwoCaptcha => crate::outbound::TWO_CAPTCHA,
+            Self::CaptchaAi => crate::outbound::CAPTCHAAI,
+        }
+    }
+}
+
+/// Clones share the desk and the list of pingbacks.
+#[derive(Clone)]
+pub(crate) struct ClassicDoor {
+    desk: Desk,
+    /// Of whoever has chosen none, if the operator has.
+    flavour: Option<String>,
+    pingbacks: Arc<Pingbacks>,
+}
+
+impl fmt::Debug for ClassicDoor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClassicDoor").field("desk", &self.desk).finish_non_exhaustive()
+    }
+}
+
+impl ClassicDoor {
+    pub(crate) fn new(desk: Desk, flavour: Option<String>) -> Self {
+        Self { desk, flavour, pingbacks: Arc::default() }
+    }
+
+    /// Whether a path, without the flavour before it, leads here.
+    pub(crate) fn is_for(path: &str) -> bool {
+        Page::of(path).is_some()
+    }
+
+    /// The page, for the log.
+    pub(crate) fn name(path: &str) -> &'static str {
+        match Page::of(path) {
+            Some(Page::In) => "in.php",
+            Some(Page::Res) => "res.php",
+            Some(Page::Solve) => "solve.php",
+            None => "nowhere",
+        }
+    }
+
+    /// What a request is told that did not get here.
+    pub(crate) fn turn_away(asked: &Asked, why: crate::server::Turned) -> Response<Body> {
+        turned::answer(asked, why)
+    }
+
+    pub(crate) async fn answer(&self, mut asked: Asked) -> Response<Body> {
+        let Some(page) = Page::of(&asked.path) else {
+            return door::answer(StatusCode::NOT_FOUND, PLAIN, "there is no such page");
+        };
+        if asked.head.method != Method::GET && asked.head.method != Method::POST {
+            let mut answer = door::answer(StatusCode::METHOD_NOT_ALLOWED, PLAIN, codes::BAD_PARAMETERS);
+            answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+            return answer;
+        }
+        let Ok(form) = Form::read(asked.query(), asked.content_type(), &asked.body) else {
+            let why = if page == Page::Res { codes::BAD_PARAMETERS } else { "ERROR_UPLOAD" };
+            return turned::said(&asked, why);
+        };
+        // Whoever waits for an answer must not keep his picture in memory twice.
+        asked.body = bytes::Bytes::new();
+        let manner = Manner::of(&form);
+        let answer = match page {
+            Page::In if form.text("method") == Some("get_server_errors") => Ok(manner.bare(&server_errors())),
+            Page::In => self.submit(&asked, form).await.map(|accepted| manner.ok(&accepted.id.to_string())),
+            Page::Solve => self.solve(&asked, form, &manner).await,
+            Page::Res => self.act(&asked, &form, &manner).await,
+        };
+        answer.unwrap_or_else(|code| manner.code(&code))
+    }
+
+    /// In the form, or as other services want it, in the head.
+    fn caller(&self, asked: &Asked, form: &Form) -> Result<Caller, Code> {
+        let in_head = || {
+            let said = asked.head.headers.get(AUTHORIZATION)?.to_str().ok()?;
+            let (scheme, key) = said.split_once(' ')?;
+            scheme.eq_ignore_ascii_case("bearer").then_some(key)
+        };
+        let key = form.text("key").or_else(in_head).map_or("", str::trim);
+        self.desk.tenants().caller(key).map_err(|why| codes::code_of_not_known(why).to_owned())
+    }
+
+    fn flavour(&self, asked: &Asked, caller: &Caller) -> Flavour {
+        let of_tenant = caller.tenant.settings.flavour.as_deref();
+        let name = asked.flavour.or(of_tenant).or(self.flavour.as_deref());
+        name.map_or(Flavour::TwoCaptcha, Flavour::of)
+    }
+
+    async fn submit(&self, asked: &Asked, form: Form) -> Result<Accepted, Code> {
+        let caller = self.caller(asked, &form)?;
+        let wish = self.wish(asked, &caller, &form)?;
+        drop(form);
+        self.place(caller, wish).await
+    }
+
+    fn wish(&self, asked: &Asked, caller: &Caller, form: &Form) -> Result<Wish, Code> {
+        let wanted = method::understand(form).map_err(|bad| codes::code_of_bad_wish(&bad).to_owned())?;
+        let dialect = self.flavour(asked, caller).dialect();
+        let callback = form.text("pingback").map(|url| (url.trim().to_owned(), dialect));
+        Ok(Wish { kind: wanted.kind, params: wanted.params, callback, ..Wish::default() })
+    }
+
+    /// A caller who hangs up, or whose time is up, does not stop what he began half-way.
+    async fn place(&self, caller: Caller, wish: Wish) -> Result<Accepted, Code> {
+        let desk = self.desk.clone();
+        let placing = tokio::spawn(async move { desk.place(&caller, wish).await });
+        match tokio::time::timeout(PLACE_WAIT, placing).await {
+            Ok(Ok(Ok(accepted))) => Ok(accepted),
+            Ok(Ok(Err(declined))) => Err(codes::code_of_declined(&declined).into_owned()),
+            Ok(Err(_)) | Err(_) => Err(codes::NO_SLOT.to_owned()),
+        }
+    }
+
+    /// A picture, and its answer at once.
+    async fn solve(&self, asked: &Asked, form: Form, manner: &Manner) -> Result<Response<Body>, Code> {
+        let caller = self.caller(asked, &form)?;
+        let wish = self.wish(asked, &caller, &form)?;
+        drop(form);
+        if !wish.params.values().any(|value| matches!(value, Value::Bytes(_))) {
+            return Err("ERROR_UPLOAD".to_owned());
+        }
+        let accepted = self.place(caller, wish).await?;
+        match self.desk.wait_for_accepted(&accepted, SOLVE_WAIT).await {
+            Ok(seen) => manner.answer(&seen, false),
+            Err(not_seen) => Err(code_of_not_seen(&not_seen).to_owned()),
+        }
+    }
+}
+
+/// A store that is away says nothing about the order, which may be paid for.
+const fn code_of_not_seen(not_seen: &NotSeen) -> &'static str {
+    match not_seen {
+        NotSeen::Unknown => codes::UNKNOWN_ID,
+        NotSeen::StoreAway(_) => codes::NOT_READY,
+    }
+}
+
+/// The codes that `in.php` may answer.
+fn server_errors() -> String {
+    let codes = quittance_classic::FaultCodes::of(quittance_classic::Profile::TwoCaptcha);
+    let listed = codes.rows().filter(|row| row.place != Place::Poll && !row.is_prefix);
+    listed.map(|row| row.code).collect::<Vec<_>>().join("|")
+}

@@ -1,0 +1,122 @@
+//! `res.php`: what became of an order, what the account says, and what the caller thinks of an answer. Nothing here asks
+//! the provider for an order: clients poll without a pause, and providers ban whoever passes that on.
+
+use super::manner::{Manner, plain};
+use super::{ClassicDoor, Code, PLACE_WAIT, code_of_not_seen};
+use crate::codes;
+use crate::desk::{NotSeen, Reported, Seen};
+use crate::door::{Asked, Body};
+use crate::id::OrderId;
+use crate::tenant::Caller;
+use hyper::Response;
+use quittance_classic::Form;
+use quittance_engine::Outcome;
+use quittance_ports::Threads;
+use std::time::Duration;
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// A store that does not tell for so long is as good as away.
+const LOOK_WAIT: Duration = Duration::from_secs(3);
+/// How many orders one call may ask for.
+const IDS_MAX: usize = 1000;
+/// What a client is told that cannot start without it, where the provider sells no threads: there is room.
+const ENOUGH_THREADS: Threads = Threads { total: 1000, working: 0 };
+
+type Told = Result<Response<Body>, Code>;
+
+impl ClassicDoor {
+    pub(super) async fn act(&self, asked: &Asked, form: &Form, manner: &Manner) -> Told {
+        let caller = self.caller(asked, form)?;
+        match form.text("action").map_or("", str::trim) {
+            "get" if form.0.contains_key("ids") => self.read_many(&caller, form, manner).await,
+            "get" => manner.answer(&self.read(&caller, form).await?, false),
+            "get2" => manner.answer(&self.read(&caller, form).await?, true),
+            "getbalance" => Ok(self.balance(manner).await),
+            "reportgood" => self.report(caller, form, manner, true).await,
+            "reportbad" => self.report(caller, form, manner, false).await,
+            "threadsinfo" => Ok(self.threads(manner).await),
+            "add_pingback" => {
+                self.pingbacks.add(caller.tenant.name(), address(form)?)?;
+                Ok(manner.bare("OK"))
+            }
+            "del_pingback" => {
+                self.pingbacks.remove(caller.tenant.name(), address(form)?);
+                Ok(manner.bare("OK"))
+            }
+            "get_pingback" => Ok(manner.ok(&self.pingbacks.listed(caller.tenant.name()))),
+            _ => Err("ERROR_EMPTY_ACTION".to_owned()),
+        }
+    }
+
+    async fn read(&self, caller: &Caller, form: &Form) -> Result<Seen, Code> {
+        let id = order_id(form.text("id").unwrap_or_default())?;
+        self.look(caller, id, Instant::now() + LOOK_WAIT).await
+    }
+
+    async fn look(&self, caller: &Caller, id: OrderId, until: Instant) -> Result<Seen, Code> {
+        match timeout_at(until, self.desk.look(caller, id)).await {
+            Ok(Ok(seen)) => Ok(seen),
+            Ok(Err(not_seen)) => Err(code_of_not_seen(&not_seen).to_owned()),
+            Err(_) => Err(codes::NOT_READY.to_owned()),
+        }
+    }
+
+    /// Exactly one part for each id: clients tell the answers apart by counting.
+    async fn read_many(&self, caller: &Caller, form: &Form, manner: &Manner) -> Told {
+        let ids: Vec<&str> = form.text("ids").unwrap_or_default().split(',').collect();
+        if ids.len() > IDS_MAX {
+            return Err(codes::BAD_PARAMETERS.to_owned());
+        }
+        let until = Instant::now() + LOOK_WAIT;
+        let mut parts: Vec<String> = Vec::with_capacity(ids.len());
+        for id in &ids {
+            let seen = match order_id(id) {
+                Ok(id) => self.look(caller, id, until).await,
+                Err(code) => Err(code),
+            };
+            parts.push(match seen.map(|seen| seen.outcome) {
+                // It would be taken for several, and every part after it for another order's. It can be had alone.
+                Ok(Outcome::Answered(answer)) if ids.len() > 1 && plain(&answer.goods).contains('|') => {
+                    codes::BAD_PARAMETERS.to_owned()
+                }
+                Ok(Outcome::Answered(answer)) => plain(&answer.goods).to_owned(),
+                Ok(outcome) => codes::code_of_outcome(&outcome).into_owned(),
+                Err(code) => code,
+            });
+        }
+        Ok(manner.bare(&parts.join("|")))
+    }
+
+    /// Where nobody has told it yet, it is nothing: clients take any number, and hardly one an error in its place.
+    async fn balance(&self, manner: &Manner) -> Response<Body> {
+        let told = self.desk.account().await.and_then(|account| account.balance);
+        manner.balance(told.unwrap_or_default())
+    }
+
+    async fn threads(&self, manner: &Manner) -> Response<Body> {
+        let told = self.desk.account().await.and_then(|account| account.threads);
+        let Threads { total, working } = told.unwrap_or(ENOUGH_THREADS);
+        manner.json(format!(r#"{{"status":1,"threads":{total},"working_threads":{working}}}"#))
+    }
+
+    async fn report(&self, caller: Caller, form: &Form, manner: &Manner, is_good: bool) -> Told {
+        let id = order_id(form.text("id").unwrap_or_default())?;
+        let desk = self.desk.clone();
+        let reporting = tokio::spawn(async move { desk.report(&caller, id, is_good).await });
+        let code = match timeout(PLACE_WAIT, reporting).await {
+            Ok(Ok(Ok(Reported::Recorded))) => return Ok(manner.bare("OK_REPORT_RECORDED")),
+            Ok(Ok(Ok(Reported::Contradicted))) => "ERROR_DUPLICATE_REPORT",
+            Ok(Ok(Err(NotSeen::Unknown))) => codes::UNKNOWN_ID,
+            _ => "ERROR_REPORT_NOT_RECORDED",
+        };
+        Err(code.to_owned())
+    }
+}
+
+fn order_id(text: &str) -> Result<OrderId, Code> {
+    text.trim().parse().map_err(|_| codes::NO_ID.to_owned())
+}
+
+fn address(form: &Form) -> Result<&str, Code> {
+    form.text("addr").map(str::trim).ok_or_else(|| codes::BAD_PARAMETERS.to_owned())
+}

@@ -1,0 +1,166 @@
+//! The whole house: one address, and behind it every door. Here a request finds its door, and whoever cannot be let in is
+//! told so in the words of the door that he came to.
+
+mod guard;
+mod turned;
+
+use crate::callbacks::{CALLBACK_PATH, CallbackDoor};
+use crate::classic::ClassicDoor;
+use crate::desk::Desk;
+use crate::door::{self, Asked, Body};
+use crate::json::JsonDoor;
+use crate::server::{Counts, House, Limits, Server, Turned};
+use crate::tls::Tls;
+use crate::v1::{self, V1Door};
+use hyper::{Response, StatusCode};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// What there is, for whoever came to the wrong place.
+const WHAT_THERE_IS: &str = "There is nothing here. There are /in.php and /res.php (classic), /createTask and \
+    /getTaskResult (JSON), /v1 (described in /openapi.json), /healthz and /readyz.";
+
+#[derive(Clone, Debug, Default)]
+pub struct GatewaySettings {
+    pub limits: Limits,
+    /// Whose manners the doors have for whoever has chosen none.
+    pub flavour: Option<String>,
+}
+
+/// Clones share it.
+#[derive(Clone)]
+pub struct Gateway {
+    doors: Arc<Doors>,
+    server: Server,
+}
+
+struct Doors {
+    desk: Desk,
+    callbacks: CallbackDoor,
+    classic: ClassicDoor,
+    json: JsonDoor,
+    v1: V1Door,
+    ready: Arc<AtomicBool>,
+    flavour: Option<String>,
+}
+
+/// Which door a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Callback,
+    Classic,
+    Json,
+    V1,
+    Nowhere,
+}
+
+impl Route {
+    fn of(path: &str) -> Self {
+        match path {
+            "/openapi.json" | "/healthz" | "/readyz" | "/v1" => Self::V1,
+            path if path.starts_with("/v1/") => Self::V1,
+            path if CallbackDoor::is_for(path) => Self::Callback,
+            path if ClassicDoor::is_for(path) => Self::Classic,
+            path if JsonDoor::is_for(path) => Self::Json,
+            _ => Self::Nowhere,
+        }
+    }
+}
+
+impl fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gateway").field("desk", &self.doors.desk).finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    #[must_use]
+    pub fn new(desk: Desk, settings: GatewaySettings) -> Self {
+        let GatewaySettings { limits, flavour } = settings;
+        let (engine, provider) = (Arc::clone(desk.engine()), Arc::clone(desk.provider()));
+        let ready = Arc::<AtomicBool>::default();
+        let doors = Doors {
+            callbacks: CallbackDoor::new(engine, provider, limits),
+            classic: ClassicDoor::new(desk.clone(), flavour.clone()),
+            json: JsonDoor::new(desk.clone(), flavour.clone()),
+            v1: V1Door::new(desk.clone(), Arc::clone(&ready)),
+            ready,
+            flavour,
+            desk,
+        };
+        Self { doors: Arc::new(doors), server: Server::new(limits) }
+    }
+
+    /// Listens until it is dropped or drained. Several may run at once, within the same limits.
+    pub fn serve(&self, listener: TcpListener, tls: Option<Tls>) -> impl Future<Output = ()> + Send + use<> {
+        self.server.clone().serve(self.clone(), listener, tls)
+    }
+
+    /// What `/readyz` says.
+    pub fn set_ready(&self, is_ready: bool) {
+        self.doors.ready.store(is_ready, Ordering::Relaxed);
+    }
+
+    /// Lets nobody new in and answers whoever is inside. Says whether all were, or some had to be cut off.
+    pub async fn drain(&self, patience: Duration) -> bool {
+        self.set_ready(false);
+        self.server.drain(patience).await
+    }
+
+    #[must_use]
+    pub fn desk(&self) -> &Desk {
+        &self.doors.desk
+    }
+
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts { senseless_callbacks: self.doors.callbacks.senseless(), ..self.server.counts() }
+    }
+}
+
+impl House for Gateway {
+    async fn answer(&self, asked: Asked) -> Response<Body> {
+        let route = Route::of(&asked.path);
+        let Doors { desk, callbacks, classic, json, v1, .. } = &*self.doors;
+        // Where nobody needs a key, a page in a browser must not be able to act for whoever sits in front of it.
+        if route != Route::Callback && desk.tenants().is_open() && guard::is_from_elsewhere(&asked.head) {
+            return door::answer(StatusCode::FORBIDDEN, PLAIN, guard::WHY);
+        }
+        match route {
+            Route::Callback => callbacks.answer(asked).await,
+            Route::Classic => classic.answer(asked).await,
+            Route::Json => json.answer(asked).await,
+            Route::V1 => v1.answer(asked).await,
+            Route::Nowhere => nowhere(),
+        }
+    }
+
+    fn turn_away(&self, asked: &Asked, why: Turned) -> Response<Body> {
+        match Route::of(&asked.path) {
+            Route::Callback => CallbackDoor::turn_away(why),
+            Route::Classic => ClassicDoor::turn_away(asked, why),
+            Route::Json => turned::json(asked, self.doors.flavour.as_deref(), why),
+            Route::V1 => v1::turn_away(why),
+            Route::Nowhere => nowhere(),
+        }
+    }
+
+    fn route(&self, asked: &Asked) -> &'static str {
+        match Route::of(&asked.path) {
+            Route::Callback => CALLBACK_PATH,
+            Route::Classic => ClassicDoor::name(&asked.path),
+            Route::Json => "json",
+            Route::V1 => "v1",
+            Route::Nowhere => "nowhere",
+        }
+    }
+}
+
+fn nowhere() -> Response<Body> {
+    door::answer(StatusCode::NOT_FOUND, PLAIN, WHAT_THERE_IS)
+}

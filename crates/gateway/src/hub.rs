@@ -1,0 +1,71 @@
+//! What this node writes, passed on to whoever watches: live events, and how many orders each tenant has open. It is told
+//! of each commit, keeps no order, and never makes anybody wait.
+
+use hashbrown::{HashMap, HashSet};
+use quittance_engine::OnCommit;
+use quittance_lifecycle::{Key, Order};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::broadcast;
+
+/// How many events a slow watcher may lag behind before he misses some, and is told that he has.
+const EVENTS_KEPT: usize = 4096;
+
+/// Make it first: the engine wants its [`on_commit`](Self::on_commit).
+#[derive(Clone)]
+pub struct Hub {
+    events: broadcast::Sender<Arc<Order>>,
+    /// The open orders of those tenants who have a limit; bounded by those limits.
+    open: Arc<Mutex<HashMap<String, HashSet<Key>>>>,
+}
+
+impl fmt::Debug for Hub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Hub({} watchers)", self.events.receiver_count())
+    }
+}
+
+impl Hub {
+    /// `limited`: the tenants whose open orders are to be counted.
+    #[must_use]
+    pub fn new(limited: impl IntoIterator<Item = String>) -> Self {
+        let open = limited.into_iter().map(|name| (name, HashSet::new())).collect();
+        Self { events: broadcast::Sender::new(EVENTS_KEPT), open: Arc::new(Mutex::new(open)) }
+    }
+
+    #[must_use]
+    pub fn on_commit(&self) -> OnCommit {
+        let hub = self.clone();
+        Arc::new(move |order| hub.note(order))
+    }
+
+    /// An order was written, or was found in the store at the start.
+    pub fn note(&self, order: &Arc<Order>) {
+        if let Some(open) = self.open().get_mut(&order.terms.tenant) {
+            if order.is_awaited() {
+                open.insert(order.key);
+            } else {
+                open.remove(&order.key);
+            }
+        }
+        // Nobody watching is no error.
+        if self.events.receiver_count() > 0 {
+            _ = self.events.send(Arc::clone(order));
+        }
+    }
+
+    #[must_use]
+    pub fn watch(&self) -> broadcast::Receiver<Arc<Order>> {
+        self.events.subscribe()
+    }
+
+    /// How many orders of this tenant are open, if he has a limit.
+    #[must_use]
+    pub fn open_orders(&self, tenant: &str) -> usize {
+        self.open().get(tenant).map_or(0, HashSet::len)
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<String, HashSet<Key>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

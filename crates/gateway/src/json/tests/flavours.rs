@@ -1,0 +1,211 @@
+//! The whole way of a task in each flavour, to the byte.
+
+use super::world::{KEY, NOW, Room};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use quittance_json::{id_of_uuid, uuid_of};
+use quittance_lifecycle::Goods;
+use serde_json::{Value, json};
+
+pub(super) fn turnstile(key: &str) -> Value {
+    json!({"clientKey": key, "task": {
+        "type": "TurnstileTaskProxyless", "websiteURL": "https://example.com/", "websiteKey": "k"}})
+}
+
+fn picture(key: &str) -> Value {
+    let body = STANDARD.encode([b'p'; 200]);
+    json!({"clientKey": key, "task": {"type": "ImageToTextTask", "body": body}})
+}
+
+fn result(id: &Value) -> Value {
+    json!({"clientKey": KEY, "taskId": id})
+}
+
+#[tokio::test]
+async fn a_token_in_the_manners_of_2captcha_and_anticaptcha() {
+    for prefix in ["", "/2captcha", "/anticaptcha"] {
+        let room = Room::open();
+        let created = room.post(&format!("{prefix}/createTask"), turnstile(KEY).to_string()).await;
+        let id = serde_json::from_str::<Value>(&created).unwrap()["taskId"].as_u64().unwrap();
+        assert_eq!(created, format!("{{\"errorId\":0,\"taskId\":{id}}}"));
+        let poll = result(&json!(id)).to_string();
+        let path = format!("{prefix}/getTaskResult");
+        assert_eq!(room.post(&path, poll.clone()).await, "{\"errorId\":0,\"status\":\"processing\"}");
+        room.solve(Goods::text("the-token")).await;
+        let now = NOW.as_millis() / 1000;
+        let ready = format!(
+            "{{\"errorId\":0,\"status\":\"ready\",\"solution\":{{\"token\":\"the-token\"}},\"cost\":\"0.00299\",\
+             \"ip\":\"0.0.0.0\",\"createTime\":{now},\"endTime\":{now},\"solveCount\":1}}"
+        );
+        for _ in 0..30 {
+            assert_eq!(room.post(&path, poll.clone()).await, ready, "it can be read again and again");
+        }
+        let quoted = result(&json!(id.to_string())).to_string();
+        assert_eq!(room.post(&path, quoted).await, ready, "some clients write the id as a text");
+        assert_eq!(room.provider.polls.load(std::sync::atomic::Ordering::Relaxed), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_token_in_the_manners_of_capmonster() {
+    let room = Room::open();
+    let created = room.post("/capmonster/createTask", turnstile(KEY).to_string()).await;
+    let id = serde_json::from_str::<Value>(&created).unwrap()["taskId"].as_u64().unwrap();
+    assert_eq!(created, format!("{{\"errorId\":0,\"taskId\":{id}}}"));
+    let poll = result(&json!(id)).to_string();
+    let processing = room.post("/capmonster/getTaskResult", poll.clone()).await;
+    assert_eq!(processing, "{\"errorId\":0,\"status\":\"processing\"}");
+    room.solve(Goods::text("the-token")).await;
+    let ready = room.post("/capmonster/getTaskResult", poll).await;
+    assert_eq!(ready, "{\"errorId\":0,\"status\":\"ready\",\"solution\":{\"token\":\"the-token\"}}");
+}
+
+#[tokio::test]
+async fn a_token_in_the_manners_of_capsolver() {
+    let room = Room::open();
+    let created = room.ask("/capsolver/createTask", &turnstile(KEY)).await;
+    let uuid = created["taskId"].as_str().unwrap().to_owned();
+    assert!(id_of_uuid(&uuid).is_some());
+    assert_eq!((&created["errorId"], &created["status"]), (&json!(0), &json!("idle")));
+    let poll = result(&json!(uuid));
+    let processing = room.post("/capsolver/getTaskResult", poll.to_string()).await;
+    assert_eq!(processing, format!("{{\"errorId\":0,\"status\":\"processing\",\"taskId\":\"{uuid}\"}}"));
+    room.solve(Goods::text("the-token")).await;
+    let ready = room.post("/capsolver/getTaskResult", poll.to_string()).await;
+    let expected = format!(
+        "{{\"errorId\":0,\"status\":\"ready\",\"solution\":{{\"token\":\"the-token\"}},\"taskId\":\"{uuid}\"}}"
+    );
+    assert_eq!(ready, expected);
+    // What is there already is in the answer to createTask, and nothing is bought.
+    assert_eq!(room.post("/capsolver/createTask", turnstile(KEY).to_string()).await, expected);
+    assert_eq!(room.provider.submits(), 1);
+}
+
+#[tokio::test]
+async fn a_picture_answers_with_text_in_every_flavour_and_is_bought_once() {
+    let room = Room::open();
+    let mut ids = Vec::new();
+    for flavour in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
+        let created = room.ask(&format!("/{flavour}/createTask"), &picture(KEY)).await;
+        ids.push((flavour, created["taskId"].clone()));
+    }
+    room.solve(Goods::text("w9h5k")).await;
+    for (flavour, id) in ids {
+        let ready = room.ask(&format!("/{flavour}/getTaskResult"), &result(&id)).await;
+        assert_eq!((&ready["status"], &ready["solution"]["text"]), (&json!("ready"), &json!("w9h5k")));
+    }
+    assert_eq!(room.provider.submits(), 1);
+}
+
+#[tokio::test]
+async fn an_id_of_one_flavour_can_be_read_in_any_other() {
+    let room = Room::open();
+    let id = room.ask("/createTask", &turnstile(KEY)).await["taskId"].as_u64().unwrap();
+    room.solve(Goods::text("t")).await;
+    for id in [json!(id), json!(id.to_string()), json!(uuid_of(id))] {
+        for flavour in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
+            let ready = room.ask(&format!("/{flavour}/getTaskResult"), &result(&id)).await;
+            assert_eq!(ready["status"], "ready", "{flavour} {id}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_has_not_said_whose_manners_he_expects_is_known_by_what_only_he_sends() {
+    let room = Room::open();
+    let page = json!({"websiteURL": "https://example.com/", "websiteKey": "k"});
+    let is_cap_solver = |created: &Value| created["status"] == "idle" && created["taskId"].is_string();
+    for name in ["AntiTurnstileTaskProxyLess", "ReCaptchaV2TaskProxyLess", "ReCaptchaV3Task"] {
+        let mut task = page.clone();
+        task["type"] = json!(name);
+        let created = room.ask("/createTask", &json!({"clientKey": KEY, "task": task})).await;
+        assert!(is_cap_solver(&created), "{name}: {created}");
+    }
+    assert!(is_cap_solver(&room.ask("/createTask", &turnstile("CAP-123")).await), "by the key");
+    let of_agent = async |agent: &'static str| {
+        let (_, _, body) = room.exchange("POST", "/createTask", Some(agent), picture(KEY).to_string()).await;
+        serde_json::from_str::<Value>(&body).unwrap()
+    };
+    assert!(
+        is_cap_solver(&of_agent("capsolver PythonBindings").await),
+        "by what its own client says of itself"
+    );
+    assert!(of_agent("python-requests/2.34").await["taskId"].is_u64());
+    let balance = json!({"clientKey": "no", "taskId": "61138bb6-19fb-11ec-a9c8-0242ac110006"});
+    assert_eq!(room.ask("/getTaskResult", &balance).await["errorCode"], "ERROR_TASKID_INVALID", "by the id");
+    let agent = Some("Zennolab.CapMonsterCloud.Client.JS/2.6.1");
+    let (_, _, body) = room.exchange("POST", "/getTaskResult", agent, balance.to_string()).await;
+    assert!(body.contains("TASKID_INVALID"), "what is certain comes before what is likely: {body}");
+    let unknown = json!({"clientKey": KEY, "taskId": 7}).to_string();
+    let (_, _, body) = room.exchange("POST", "/getTaskResult", agent, unknown).await;
+    assert!(body.starts_with("{\"errorId\":1,\"errorCode\":\"ERROR_NO_SUCH_CAPCHA_ID\""), "{body}");
+}
+
+#[tokio::test]
+async fn a_balance_is_asked_for_seldom_and_told_as_each_flavour_tells_it() {
+    let room = Room::open();
+    let asked = json!({"clientKey": KEY}).to_string();
+    for flavour in ["2captcha", "anticaptcha", "capmonster"] {
+        let told = room.post(&format!("/{flavour}/getBalance"), asked.clone()).await;
+        assert_eq!(told, "{\"errorId\":0,\"balance\":3.5}", "{flavour}");
+    }
+    let told = room.post("/capsolver/getBalance", asked).await;
+    assert_eq!(told, "{\"errorId\":0,\"balance\":3.5,\"packages\":[]}");
+    assert_eq!(room.provider.accounts.load(std::sync::atomic::Ordering::Relaxed), 1);
+}
+
+#[tokio::test]
+async fn a_report_is_passed_on_once_and_answered_from_the_record() {
+    let variants = [
+        ("/reportCorrect", true),
+        ("/2captcha/reportIncorrect", false),
+        ("/anticaptcha/reportCorrectRecaptcha", true),
+        ("/anticaptcha/reportIncorrectRecaptcha", false),
+        ("/anticaptcha/reportIncorrectImageCaptcha", false),
+        ("/anticaptcha/reportIncorrectHcaptcha", false),
+        ("/capmonster/reportIncorrectTokenCaptcha", false),
+    ];
+    for (path, is_good) in variants {
+        let room = Room::open();
+        let id = room.ask("/createTask", &turnstile(KEY)).await["taskId"].clone();
+        let early = room.ask(path, &result(&id)).await;
+        assert_eq!(early["errorCode"], "ERROR_REPORT_NOT_RECORDED", "there is nothing to report on yet");
+        room.solve(Goods::text("t")).await;
+        for _ in 0..3 {
+            let said = room.post(path, result(&id).to_string()).await;
+            assert_eq!(said, "{\"errorId\":0,\"status\":\"success\"}", "{path}");
+        }
+        let opposite = if is_good { "/reportIncorrect" } else { "/reportCorrect" };
+        assert_eq!(room.ask(opposite, &result(&id)).await["errorCode"], "ERROR_DUPLICATE_REPORT");
+        while room.provider.reports.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*room.provider.reports.lock().unwrap(), [is_good], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn feedback_says_in_its_body_whether_the_answer_was_good() {
+    for (invalid, is_good) in [(true, false), (false, true)] {
+        let room = Room::open();
+        let id = room.ask("/capsolver/createTask", &turnstile(KEY)).await["taskId"].clone();
+        room.solve(Goods::text("t")).await;
+        let result = json!({"invalid": invalid, "code": 1001, "message": "no"});
+        let feedback = json!({"clientKey": KEY, "appId": "x", "taskId": id, "result": result});
+        let said = room.post("/capsolver/feedbackTask", feedback.to_string()).await;
+        assert_eq!(said, "{\"errorId\":0,\"message\":\"okay\"}");
+        while room.provider.reports.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(*room.provider.reports.lock().unwrap(), [is_good]);
+        let mute = json!({"clientKey": KEY, "taskId": id});
+        assert_eq!(room.ask("/capsolver/feedbackTask", &mute).await["errorCode"], "ERROR_INVALID_TASK_DATA");
+    }
+}
+
+#[tokio::test]
+async fn the_echo_says_what_was_said() {
+    let room = Room::open();
+    let said = json!({"clientKey": KEY, "task": {"type": "X", "deep": [1, null, "é"]}});
+    assert_eq!(room.ask("/test", &said).await, said);
+}

@@ -1,0 +1,276 @@
+//! An engine behind the door: a store that can be away or hang, and a provider that takes everything and says nothing until
+//! the test speaks for it.
+
+use crate::desk::Desk;
+use crate::door::{Asked, FLAVOURS};
+use crate::hub::Hub;
+use crate::json::{JsonDoor, Patience};
+use crate::outbound::{Outbound, OutboundSettings};
+use crate::tenant::{TenantSettings, Tenants};
+use async_trait::async_trait;
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use quittance_engine::{CallbackAddress, Engine, Settings, World};
+use quittance_lifecycle::{
+    Delivery, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, ReportOutcome, SubmitOutcome, Tally,
+    Target, Timestamp, Word,
+};
+use quittance_ports::{
+    Account, Callback, Clock, Commit, Day, Due, Line, MemoryCourier, MemorySpill, MemoryStore, Provider,
+    Saying, Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Which,
+};
+use serde_json::Value;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A moment in the year 2100; it stands still, so nothing here depends on how fast the test runs.
+pub(super) const NOW: Timestamp = Timestamp::from_millis(4_102_444_800_000);
+/// Any key will do where there are no tenants.
+pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
+
+struct StillClock;
+
+#[async_trait]
+impl Clock for StillClock {
+    fn now(&self) -> Timestamp {
+        NOW
+    }
+
+    async fn sleep_until(&self, moment: Timestamp) {
+        if moment > NOW + Duration::from_secs(1) {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Takes everything, and remembers where it is to call and what it was told.
+#[derive(Default)]
+pub(super) struct Scripted {
+    calls: Mutex<Vec<String>>,
+    pub(super) polls: AtomicUsize,
+    pub(super) reports: Mutex<Vec<bool>>,
+    pub(super) accounts: AtomicUsize,
+}
+
+impl Scripted {
+    pub(super) fn submits(&self) -> usize {
+        self.calls.lock().unwrap().len()
+    }
+}
+
+#[async_trait]
+impl Provider for Scripted {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        let mut calls = self.calls.lock().unwrap();
+        calls.push(submission.callback.expect("there is an address").to_owned());
+        SubmitOutcome::Accepted { task: calls.len().to_string() }
+    }
+
+    async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        Vec::new()
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        1
+    }
+
+    fn submit_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+        None
+    }
+
+    async fn report(&self, _task: &str, is_good: bool) -> ReportOutcome {
+        self.reports.lock().unwrap().push(is_good);
+        ReportOutcome::Taken
+    }
+
+    async fn account(&self) -> Option<Account> {
+        self.accounts.fetch_add(1, Ordering::Relaxed);
+        Some(Account { balance: Some(Money(3_500_000)), threads: None })
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Troubles {
+    pub(super) store_is_away: AtomicBool,
+    pub(super) store_hangs: AtomicBool,
+}
+
+struct FlakyStore(MemoryStore, Arc<Troubles>);
+
+impl FlakyStore {
+    async fn there(&self) -> Result<&MemoryStore, StoreError> {
+        if self.1.store_hangs.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        if self.1.store_is_away.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable { doing: "testing", source: "it is away".into() });
+        }
+        Ok(&self.0)
+    }
+}
+
+#[async_trait]
+impl Store for FlakyStore {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.there().await?.load(key).await
+    }
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Arc<Order>,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        self.there().await?.commit(expected, next, tally, at).await
+    }
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.there().await?.claim_due(now, until, limit).await
+    }
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        self.there().await?.shelf(target, now, limit).await
+    }
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        self.there().await?.watch(key).await
+    }
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
+        self.there().await?.list(which, after, limit).await
+    }
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.there().await?.purge(now, limit).await
+    }
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        self.there().await?.count(line, tally).await
+    }
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.there().await?.books(from, to).await
+    }
+}
+
+pub(super) struct Room {
+    pub(super) desk: Desk,
+    pub(super) door: JsonDoor,
+    pub(super) provider: Arc<Scripted>,
+    pub(super) troubles: Arc<Troubles>,
+}
+
+impl Room {
+    pub(super) fn open() -> Self {
+        Self::with(Vec::new(), None)
+    }
+
+    pub(super) fn with(tenants: Vec<TenantSettings>, flavour: Option<&str>) -> Self {
+        let troubles = Arc::new(Troubles::default());
+        let provider = Arc::new(Scripted::default());
+        let world = World {
+            store: Arc::new(FlakyStore(MemoryStore::default(), Arc::clone(&troubles))),
+            provider: Arc::clone(&provider) as Arc<dyn Provider>,
+            clock: Arc::new(StillClock),
+            spill: Arc::new(MemorySpill::default()),
+            courier: Arc::new(MemoryCourier::default()),
+        };
+        let hub = Hub::new([]);
+        let mut settings = Settings::new(1, |name| {
+            Some(quittance_catalog::kind(name).unwrap_or_else(|| quittance_catalog::open_kind(name)))
+        });
+        settings.callback = Some(CallbackAddress::new("http://127.0.0.1/callback", [7; 32]));
+        settings.on_commit = Some(hub.on_commit());
+        let engine = Arc::new(Engine::new(world, settings));
+        let worker = Arc::clone(&engine);
+        tokio::spawn(async move { worker.work().await });
+        let told = Arc::clone(&provider) as Arc<dyn Provider>;
+        let tenants = Tenants::new(tenants, None);
+        let desk = Desk::new(
+            engine,
+            told,
+            Arc::new(StillClock),
+            tenants,
+            hub,
+            Outbound::new(OutboundSettings::default(), Arc::new(StillClock)),
+        );
+        let mut door = JsonDoor::new(desk.clone(), flavour.map(str::to_owned));
+        door.patience = Patience { place: Duration::from_millis(100), look: Duration::from_millis(50) };
+        Self { desk, door, provider, troubles }
+    }
+
+    /// The status, the content type and the body of an answer.
+    pub(super) async fn exchange(
+        &self,
+        method: &str,
+        path: &str,
+        agent: Option<&'static str>,
+        body: impl Into<Bytes>,
+    ) -> (u16, String, String) {
+        let first = path.trim_start_matches('/').split('/').next().unwrap();
+        let flavour = FLAVOURS.into_iter().find(|flavour| *flavour == first);
+        let rest = flavour.map_or(path, |flavour| &path[flavour.len() + 1..]);
+        let request = hyper::Request::builder().method(method).uri(path).body(()).unwrap();
+        let mut head = request.into_parts().0;
+        // Whatever it says, the body is what it is.
+        head.headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+        if let Some(agent) = agent {
+            head.headers.insert(hyper::header::USER_AGENT, HeaderValue::from_static(agent));
+        }
+        let asked = Asked { head, path: rest.to_owned(), flavour, body: body.into() };
+        let answer = self.door.answer(asked).await;
+        let kind = answer.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
+        let status = answer.status().as_u16();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        (status, kind, String::from_utf8(body.to_vec()).unwrap())
+    }
+
+    /// The body of an answer, which is JSON with status 200 whatever was asked.
+    pub(super) async fn post(&self, path: &str, body: impl Into<Bytes>) -> String {
+        let (status, kind, body) = self.exchange("POST", path, None, body).await;
+        assert_eq!((status, kind.as_str()), (200, "application/json"), "{path}");
+        body
+    }
+
+    pub(super) async fn ask(&self, path: &str, body: &Value) -> Value {
+        serde_json::from_str(&self.post(path, body.to_string()).await).unwrap()
+    }
+
+    /// Speaks for the provider, about the last task that it has taken but `before`.
+    async fn say(&self, before: usize, word: Word) {
+        let (segment, task) = loop {
+            let calls = self.provider.calls.lock().unwrap().clone();
+            if let Some(at) = calls.len().checked_sub(before + 1) {
+                break (calls[at].rsplit('/').next().unwrap().to_owned(), (at + 1).to_string());
+            }
+            tokio::task::yield_now().await;
+        };
+        self.desk.engine().called_back(&segment, Some(task), word).await.unwrap();
+    }
+
+    pub(super) async fn solve(&self, goods: Goods) {
+        self.solve_earlier(0, goods).await;
+    }
+
+    pub(super) async fn solve_earlier(&self, before: usize, goods: Goods) {
+        let delivery = Delivery { goods, solved_at: None, cost: Money(2990) };
+        self.say(before, Word::Answered(delivery)).await;
+    }
+
+    pub(super) async fn refuse(&self, code: &str) {
+        self.say(0, Word::Faulted(Fault::new(FaultClass::Caller, code))).await;
+    }
+
+    /// Waits until the provider has been given so many tasks.
+    pub(super) async fn until_submitted(&self, count: usize) {
+        while self.provider.submits() < count {
+            tokio::task::yield_now().await;
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Calling those who asked to be called, in the form that their protocol promises, signed, and nowhere inside the operator's
+//! own network unless he says so. When to try again, and when to give up, is the life cycle's to say.
+
+mod call;
+mod message;
+mod reach;
+mod sign;
+
+pub use reach::{Allowed, BadAllowed};
+pub use sign::{derived_secret, secret_for_people};
+
+use async_trait::async_trait;
+use call::Caller;
+use hyper::Uri;
+use message::Message;
+pub(crate) use message::{CAPTCHAAI, TWO_CAPTCHA, V1};
+use quittance_engine::Outcome;
+use quittance_lifecycle::afterwards::LISTENER_URL_BYTES_MAX;
+use quittance_lifecycle::{HandOut, Listener, Order, Phase, TellOutcome, Timestamp};
+use quittance_ports::{Clock, Courier};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the operator says about calling callers.
+#[derive(Clone)]
+pub struct OutboundSettings {
+    /// What may be called although it is inside.
+    pub allow: Vec<Allowed>,
+    /// How long one call may take, from the look-up of the name to the answer.
+    pub wait: Duration,
+    /// With what calls are signed, by tenant.
+    pub secrets: BTreeMap<String, [u8; 32]>,
+    /// What the secrets of all others follow from; the same on every node.
+    pub root_secret: [u8; 32],
+}
+
+impl Default for OutboundSettings {
+    fn default() -> Self {
+        Self {
+            allow: Vec::new(),
+            wait: Duration::from_secs(10),
+            secrets: BTreeMap::new(),
+            root_secret: [0; 32],
+        }
+    }
+}
+
+impl fmt::Debug for OutboundSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutboundSettings")
+            .field("allow", &self.allow)
+            .field("wait", &self.wait)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OutboundSettings {
+    /// With what a tenant's calls are signed.
+    #[must_use]
+    pub fn secret_of(&self, tenant: &str) -> [u8; 32] {
+        self.secrets.get(tenant).copied().unwrap_or_else(|| derived_secret(&self.root_secret, tenant))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadCallback {
+    #[error("it is not an http or https address of at most {LISTENER_URL_BYTES_MAX} bytes")]
+    NotAnAddress,
+    #[error("it has a name or a password in it, which do not belong into an address")]
+    HasPassword,
+    #[error("it leads into the operator's network: he can allow it in `callbacks_out.allow`")]
+    Inside,
+}
+
+/// Where callers may be called, and how. Clones share it.
+#[derive(Clone)]
+pub struct Outbound {
+    settings: Arc<OutboundSettings>,
+    clock: Arc<dyn Clock>,
+    caller: Caller,
+}
+
+impl fmt::Debug for Outbound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Outbound({:?})", self.settings)
+    }
+}
+
+impl Outbound {
+    #[must_use]
+    pub fn new(settings: OutboundSettings, clock: Arc<dyn Clock>) -> Self {
+        Self { settings: Arc::new(settings), clock, caller: Caller::new() }
+    }
+
+    #[must_use]
+    pub fn settings(&self) -> &OutboundSettings {
+        &self.settings
+    }
+
+    /// The address as it will be called, if it may be. A name is looked up only when it is called.
+    pub fn check(&self, url: &str) -> Result<String, BadCallback> {
+        let url = url.trim();
+        if url.len() > LISTENER_URL_BYTES_MAX {
+            return Err(BadCallback::NotAnAddress);
+        }
+        let host = quittance_lifecycle::terms::page_host(url).map_err(|_| BadCallback::NotAnAddress)?;
+        let uri: Uri = url.parse().map_err(|_| BadCallback::NotAnAddress)?;
+        if uri.authority().is_none_or(|authority| authority.as_str().contains('@')) {
+            return Err(BadCallback::HasPassword);
+        }
+        let host_name = host.trim_end_matches('.').to_ascii_lowercase();
+        let is_this_machine = host_name == "localhost" || host_name.ends_with(".localhost");
+        let number =
+            host_name.parse::<IpAddr>().ok().or(is_this_machine.then_some(IpAddr::from([127, 0, 0, 1])));
+        match number {
+            Some(address) if !reach::may_call(&self.settings.allow, host, address) => {
+                Err(BadCallback::Inside)
+            }
+            _ => Ok(url.to_owned()),
+        }
+    }
+}
+
+/// What whoever listens is to be told of this order.
+fn outcome(order: &Order, now: Timestamp) -> Outcome {
+    let by = match &order.phase {
+        Phase::Taken { by, .. } => *by,
+        _ => order.key,
+    };
+    match order.hand_out(by, order.terms.min_life, now) {
+        HandOut::Answer(answer) => Outcome::Answered(answer.clone()),
+        HandOut::NotYet => Outcome::NotYet,
+        HandOut::Expired => Outcome::Expired,
+        // It was to be taken before it is told, and was not: somebody else will have it.
+        HandOut::Claim | HandOut::TakenByAnother => Outcome::TakenByAnother,
+        HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
+        HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
+    }
+}
+
+#[async_trait]
+impl Courier for Outbound {
+    async fn tell(&self, order: &Order, listener: &Listener) -> TellOutcome {
+        let now = self.clock.now();
+        let Some(message) = Message::compose(order, &outcome(order, now), listener, now) else {
+            return TellOutcome::NotTaken { why: format!("nobody speaks {}", listener.dialect) };
+        };
+        let id = sign::message_id(&order.key, order.born, listener.number);
+        let signed = sign::sign(&self.settings.secret_of(&order.terms.tenant), id, now, &message.body);
+        let call = self.caller.call(&message, &signed, &self.settings.allow);
+        match tokio::time::timeout(self.settings.wait, call).await {
+            Ok(Ok(status)) if status.is_success() => TellOutcome::Taken,
+            Ok(Ok(status)) => TellOutcome::NotTaken { why: format!("HTTP {}", status.as_u16()) },
+            Ok(Err(trouble)) => TellOutcome::NotTaken { why: trouble.to_string() },
+            Err(_) => TellOutcome::NotTaken { why: "no answer in time".into() },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct NoClock;
+
+    #[async_trait]
+    impl Clock for NoClock {
+        fn now(&self) -> Timestamp {
+            Timestamp::ZERO
+        }
+
+        async fn sleep_until(&self, _moment: Timestamp) {}
+    }
+
+    #[test]
+    fn an_address_that_leads_inside_is_refused_before_anything_is_accepted() {
+        let outbound = Outbound::new(OutboundSettings::default(), Arc::new(NoClock));
+        for (url, why) in [
+            ("ftp://a.example.org/", BadCallback::NotAnAddress),
+            ("not an address", BadCallback::NotAnAddress),
+            ("http://", BadCallback::NotAnAddress),
+            (&format!("http://a.example.org/{}", "x".repeat(3000)), BadCallback::NotAnAddress),
+            ("http://user:secret@a.example.org/", BadCallback::HasPassword),
+            ("http://127.0.0.1:8080/", BadCallback::Inside),
+            ("http://LOCALHOST/", BadCallback::Inside),
+            ("http://a.localhost./", BadCallback::Inside),
+            ("http://[::1]/", BadCallback::Inside),
+            ("http://[::ffff:10.0.0.1]/", BadCallback::Inside),
+            ("http://169.254.169.254/latest/meta-data", BadCallback::Inside),
+        ] {
+            assert_eq!(outbound.check(url), Err(why), "{url}");
+        }
+        for good in ["http://hooks.example.org/a?b=c", "https://8.8.8.8:8443/", "HTTPS://Hooks.example.org"] {
+            assert_eq!(outbound.check(good).as_deref(), Ok(good));
+        }
+    }
+}

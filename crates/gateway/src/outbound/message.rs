@@ -1,0 +1,112 @@
+//! What is said to whoever asked to be called: the same that a poll would have told him, in the form that his protocol
+//! promises for callbacks.
+
+use crate::codes::code_of_outcome;
+use crate::id::OrderId;
+use crate::json::spelled;
+use bytes::Bytes;
+use hyper::{Method, Uri};
+use quittance_engine::Outcome;
+use quittance_json::{Finished, Flavour, TaskId, reply, solution};
+use quittance_lifecycle::{Listener, Order, Timestamp};
+
+/// The form in which CaptchaAI calls: everything in the address.
+pub(crate) const CAPTCHAAI: &str = "captchaai";
+/// The form in which 2captcha calls: a form by POST.
+pub(crate) const TWO_CAPTCHA: &str = "2captcha";
+/// What the native door calls with: the order as it stands there.
+pub(crate) const V1: &str = "v1";
+
+pub(super) struct Message {
+    pub(super) method: Method,
+    pub(super) uri: Uri,
+    pub(super) content_type: Option<&'static str>,
+    pub(super) body: Bytes,
+}
+
+impl Message {
+    /// Nothing, if nobody knows the dialect.
+    pub(super) fn compose(
+        order: &Order,
+        outcome: &Outcome,
+        listener: &Listener,
+        now: Timestamp,
+    ) -> Option<Self> {
+        // Whoever took an answer from the stock knows it by another id than whoever had placed the order.
+        let is_from_stock =
+            matches!(&order.phase, quittance_lifecycle::Phase::Taken { by, .. } if *by != order.key);
+        let id = OrderId::new(&order.key, is_from_stock);
+        let post = |content_type, body: String| {
+            let uri = listener.url.parse().ok()?;
+            Some(Self { method: Method::POST, uri, content_type: Some(content_type), body: body.into() })
+        };
+        match listener.dialect.as_str() {
+            TWO_CAPTCHA => post("application/x-www-form-urlencoded", pairs(id, outcome)),
+            CAPTCHAAI => {
+                let uri = with_query(&listener.url, &pairs(id, outcome)).parse().ok()?;
+                Some(Self { method: Method::GET, uri, content_type: None, body: Bytes::new() })
+            }
+            V1 => post("application/json", crate::v1::told(order, id, outcome, now)?),
+            other => {
+                let flavour = Flavour::parse(other.strip_prefix("json:")?)?;
+                post("application/json", json(flavour, order, id, outcome))
+            }
+        }
+    }
+}
+
+fn pairs(id: OrderId, outcome: &Outcome) -> String {
+    let code = match outcome {
+        Outcome::Answered(answer) => answer.goods.text.as_str().into(),
+        other => code_of_outcome(other),
+    };
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    form.append_pair("id", &id.to_string()).append_pair("code", &code).finish()
+}
+
+fn with_query(url: &str, pairs: &str) -> String {
+    let url = url.split_once('#').map_or(url, |(url, _)| url);
+    let between = if !url.contains('?') {
+        "?"
+    } else if url.ends_with(['?', '&']) {
+        ""
+    } else {
+        "&"
+    };
+    format!("{url}{between}{pairs}")
+}
+
+fn json(flavour: Flavour, order: &Order, id: OrderId, outcome: &Outcome) -> String {
+    let task = TaskId(id.number());
+    let Outcome::Answered(answer) = outcome else {
+        return reply::callback_error(flavour, spelled(flavour, &code_of_outcome(outcome)), task);
+    };
+    let solution = solution(flavour, &order.terms.kind, &answer.goods);
+    let finished = Finished {
+        id: task,
+        solution: &solution,
+        cost_micros: answer.cost.0,
+        created_ms: order.placed.as_millis(),
+        ended_ms: answer.earliest.as_millis(),
+        ip: "0.0.0.0",
+    };
+    reply::callback_ready(flavour, &finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_to_an_address_leaves_the_rest_of_it_alone() {
+        for (url, whole) in [
+            ("http://a.test/p", "http://a.test/p?id=1"),
+            ("http://a.test/p?x=1", "http://a.test/p?x=1&id=1"),
+            ("http://a.test/p?", "http://a.test/p?id=1"),
+            ("http://a.test/p?x=1&", "http://a.test/p?x=1&id=1"),
+            ("http://a.test/p#part", "http://a.test/p?id=1"),
+        ] {
+            assert_eq!(with_query(url, "id=1"), whole);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! A stream that knows how long its caller may take: some time to send a head once he has begun, more between two requests,
+//! and some to read on. While he is being answered, whoever answers watches the time.
+
+use super::Limits;
+use std::io::{self, ErrorKind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Where the conversation is. The stream and whoever answers share it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stage(Arc<AtomicU8>);
+
+/// He has begun to say something, or has just come.
+const HEAD: u8 = 0;
+const ANSWERING: u8 = 1;
+const IDLE: u8 = 2;
+
+impl Stage {
+    /// He is being answered for as long as what this returns lives.
+    pub(super) fn begin_answer(&self) -> Answering {
+        self.0.store(ANSWERING, Ordering::Relaxed);
+        Answering(self.clone())
+    }
+
+    fn begin_head(&self) {
+        _ = self.0.compare_exchange(IDLE, HEAD, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Answering(Stage);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.0.store(IDLE, Ordering::Relaxed);
+    }
+}
+
+pub(super) struct Patient<S> {
+    inner: S,
+    stage: Stage,
+    /// The stage that the alarm was set for.
+    timed: Option<u8>,
+    alarm: Pin<Box<Sleep>>,
+    /// Set while the caller does not read on.
+    stall: Option<Pin<Box<Sleep>>>,
+    read_wait: Duration,
+    idle_wait: Duration,
+    write_wait: Duration,
+}
+
+impl<S> Patient<S> {
+    pub(super) fn new(inner: S, stage: Stage, limits: &Limits) -> Self {
+        let Limits { read_wait, idle_wait, write_wait, .. } = *limits;
+        let alarm = Box::pin(sleep(read_wait));
+        Self { inner, stage, timed: Some(HEAD), alarm, stall: None, read_wait, idle_wait, write_wait }
+    }
+
+    fn check_alarm(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        let stage = self.stage.now();
+        let wait = match stage {
+            HEAD => self.read_wait,
+            IDLE => self.idle_wait,
+            _ => {
+                self.timed = None;
+                return Ok(());
+            }
+        };
+        if self.timed != Some(stage) {
+            self.timed = Some(stage);
+            self.alarm.as_mut().reset(Instant::now() + wait);
+        }
+        match self.alarm.as_mut().poll(context) {
+            Poll::Ready(()) => Err(ErrorKind::TimedOut.into()),
+            Poll::Pending => Ok(()),
+        }
+    }
+
+    /// Nothing could be written: how long has that been so?
+    fn check_stall<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stall = None;
+            return written;
+        }
+        let wait = self.write_wait;
+        let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(wait)));
+        ready!(stall.as_mut().poll(context));
+        Poll::Ready(Err(ErrorKind::TimedOut.into()))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.inner).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            self.stage.begin_head();
+        }
+        match read {
+            // Also one who sends a byte at a time has only so long.
+            Poll::Ready(Ok(())) if buffer.filled().len() > before => {
+                self.check_alarm(context)?;
+                read
+            }
+            Poll::Pending => {
+                self.check_alarm(context)?;
+                Poll::Pending
+            }
+            ended => ended,
+        }
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write(context, bytes);
+        self.check_stall(context, written)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.inner).poll_flush(context);
+        self.check_stall(context, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let shut = Pin::new(&mut self.inner).poll_shutdown(context);
+        self.check_stall(context, shut)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.inner).poll_write_vectored(context, bytes);
+        self.check_stall(context, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}

@@ -1,0 +1,191 @@
+//! One request: read whole, within its limits; handed to the house; and whatever happens there, answered.
+
+use super::patient::Answering;
+use super::{House, Server, State, count, reached};
+use crate::door::{Asked, Body, FLAVOURS};
+use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
+use http_body_util::{BodyExt, Either, StreamBody};
+use hyper::body::{Body as _, Frame, Incoming};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderValue};
+use hyper::http::request::Parts;
+use hyper::{Request, Response};
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::{Instant, timeout};
+
+pub(super) const KIB: usize = 1024;
+/// Of every body so much is let in without asking whether there is room.
+const FREE_BYTES: usize = 16 * KIB;
+/// Whoever sends too much is read on up to this, and thrown away: else he would not hear the answer for his own voice.
+const WASTE_BYTES_MAX: usize = 32 * KIB * KIB;
+
+/// Why a request got no further.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turned {
+    TooLarge,
+    /// The body did not come in time.
+    TooSlow,
+    /// The body broke off.
+    Broken,
+    /// There is no room for it now.
+    Overloaded,
+    /// Whoever should have answered it panicked.
+    Panicked,
+}
+
+/// A body, and the room that it takes.
+type Whole = (Bytes, Option<OwnedSemaphorePermit>);
+
+impl Server {
+    pub(super) async fn attend<H: House>(&self, house: &H, request: Request<Incoming>) -> Response<Body> {
+        let tally = &self.shared.tally;
+        count(&tally.requests);
+        let began = Instant::now();
+        let (head, body) = request.into_parts();
+        let mut asked = arrived(head);
+        let (method, route) = (asked.head.method.clone(), house.route(&asked));
+        let answer = match self.read(&asked.head, body).await {
+            Ok((body, room)) => {
+                asked.body = body;
+                let answer = self.ask(house, asked).await;
+                drop(room);
+                answer
+            }
+            Err(why) => {
+                let mut answer = self.turn_away(house, &asked, why);
+                answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                answer
+            }
+        };
+        let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::debug!(%method, route, status = answer.status().as_u16(), ms, "answered");
+        answer
+    }
+
+    async fn ask<H: House>(&self, house: &H, asked: Asked) -> Response<Body> {
+        let Ok(_place) = self.shared.requests.try_acquire() else {
+            return self.turn_away(house, &asked, Turned::Overloaded);
+        };
+        let mut kept = asked.clone();
+        // What is kept for the worst case must not keep a large body in memory.
+        if kept.body.len() > FREE_BYTES {
+            kept.body = Bytes::new();
+        }
+        match AssertUnwindSafe(house.answer(asked)).catch_unwind().await {
+            Ok(answer) => answer,
+            Err(_) => {
+                count(&self.shared.tally.panics);
+                tracing::error!(
+                    route = house.route(&kept),
+                    "a door panicked; its caller was told to ask again"
+                );
+                house.turn_away(&kept, Turned::Panicked)
+            }
+        }
+    }
+
+    fn turn_away<H: House>(&self, house: &H, asked: &Asked, why: Turned) -> Response<Body> {
+        count(&self.shared.tally.turned_away);
+        house.turn_away(asked, why)
+    }
+
+    async fn read(&self, head: &Parts, body: Incoming) -> Result<Whole, Turned> {
+        if body.is_end_stream() {
+            return Ok((Bytes::new(), None));
+        }
+        let announced = head.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        let mut body = body;
+        let read = match announced {
+            Some(bytes) if bytes > self.limits.body_bytes_max => Err(Turned::TooLarge),
+            _ => {
+                match timeout(self.limits.read_wait, self.collect(&mut body, announced.unwrap_or(0))).await {
+                    Ok(collected) => collected,
+                    Err(_) => Err(Turned::TooSlow),
+                }
+            }
+        };
+        // Whoever waits to be told to go on is told otherwise, and sends nothing.
+        if matches!(read, Err(Turned::TooLarge | Turned::Overloaded)) && !head.headers.contains_key(EXPECT) {
+            tokio::spawn(waste(body, self.shared.state.subscribe(), self.limits.read_wait));
+        }
+        read
+    }
+
+    async fn collect(&self, body: &mut Incoming, announced: usize) -> Result<Whole, Turned> {
+        let mut whole = BytesMut::new();
+        let mut room: Option<OwnedSemaphorePermit> = None;
+        while let Some(frame) = body.frame().await {
+            let Ok(bytes) = frame.map_err(|_| Turned::Broken)?.into_data() else { continue };
+            let length = whole.len() + bytes.len();
+            if length > self.limits.body_bytes_max {
+                return Err(Turned::TooLarge);
+            }
+            let taken = room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+            let wanted = length.saturating_sub(FREE_BYTES).div_ceil(KIB);
+            if wanted > taken {
+                let more = u32::try_from(wanted - taken).map_err(|_| Turned::TooLarge)?;
+                let more = Arc::clone(&self.shared.bodies).try_acquire_many_owned(more);
+                let more = more.map_err(|_| Turned::Overloaded)?;
+                match &mut room {
+                    Some(room) => room.merge(more),
+                    None => room = Some(more),
+                }
+            }
+            if whole.is_empty() {
+                if announced > 0 && bytes.len() == announced {
+                    return Ok((bytes, room));
+                }
+                whole.reserve(announced);
+            }
+            whole.extend_from_slice(&bytes);
+        }
+        Ok((whole.freeze(), room))
+    }
+
+    /// A stream of live events has no end of its own, and must not keep a server from closing. While it runs, its caller
+    /// is being answered, however little there is to tell.
+    pub(super) fn until_closing(&self, body: Body, answering: Answering) -> Body {
+        let Either::Right(stream) = body else { return body };
+        let state = self.shared.state.subscribe();
+        let begun = (stream, state, answering);
+        let frames = futures_util::stream::unfold(begun, |(mut stream, mut state, answering)| async move {
+            let frame: Frame<Bytes> = tokio::select! {
+                frame = stream.frame() => frame?.ok()?,
+                () = reached(&mut state, State::Closing) => return None,
+            };
+            Some((Ok(frame), (stream, state, answering)))
+        });
+        Either::Right(StreamBody::new(frames).boxed_unsync())
+    }
+}
+
+/// What has arrived so far. Who has written a slash too much, as many do who put an address together, is understood.
+fn arrived(head: Parts) -> Asked {
+    let path = head.uri.path().trim_start_matches('/');
+    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+    let flavour = FLAVOURS.into_iter().find(|flavour| flavour.eq_ignore_ascii_case(first));
+    let path = if flavour.is_some() { rest.trim_start_matches('/') } else { path };
+    Asked { path: format!("/{path}"), head, flavour, body: Bytes::new() }
+}
+
+/// Reads on, and keeps nothing.
+async fn waste(body: Incoming, mut state: watch::Receiver<State>, patience: std::time::Duration) {
+    let reading = async {
+        let mut body = body;
+        let mut bytes = 0;
+        while let Some(Ok(frame)) = body.frame().await {
+            bytes += frame.data_ref().map_or(0, Bytes::len);
+            if bytes > WASTE_BYTES_MAX {
+                return;
+            }
+        }
+    };
+    let mut reading = pin!(timeout(patience, reading));
+    tokio::select! {
+        _ = &mut reading => {}
+        () = reached(&mut state, State::Closed) => {}
+    }
+}

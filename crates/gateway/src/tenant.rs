@@ -1,0 +1,223 @@
+//! Who is asking. A tenant has a key of ours, of which only the digest is kept, and limits of his own; all that he can
+//! see or spend hangs on it.
+
+use quittance_engine::Targets;
+use quittance_lifecycle::{Reuse, Timestamp};
+use sha2::{Digest, Sha256};
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+
+/// Clients refuse keys of any other length.
+pub const KEY_BYTES: usize = 32;
+
+/// Ends a key to say that no answer of the past is wanted.
+const NO_CACHE_SUFFIX: &str = "__nocache";
+
+/// The digest of a key. The keys are random and long, so a plain digest tells nothing about them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct KeyDigest(pub [u8; 32]);
+
+impl KeyDigest {
+    #[must_use]
+    pub fn of(key: &str) -> Self {
+        Self(Sha256::digest(key.as_bytes()).into())
+    }
+
+    /// 64 hexadecimal digits.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        quittance_lifecycle::Key::parse(text).ok().map(|key| Self(key.0))
+    }
+}
+
+impl fmt::Display for KeyDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for KeyDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeyDigest(..)")
+    }
+}
+
+/// What the operator says about one tenant.
+#[derive(Clone, Debug)]
+pub struct TenantSettings {
+    pub name: String,
+    pub key: KeyDigest,
+    /// The hosts that he may automate, beside what the operator allows everybody; all of those, if absent.
+    pub targets: Option<Targets>,
+    /// The kinds that he may order; all, if absent.
+    pub kinds: Option<Vec<String>>,
+    pub reuse: Option<Reuse>,
+    /// New placements: so many at once, and then one in each such time.
+    pub rate: Option<Rate>,
+    /// How many of his orders may be open at once.
+    pub open_max: Option<usize>,
+    /// How the JSON and classic doors speak to him, if no path says otherwise: `2captcha`, `anticaptcha`, `capsolver`,
+    /// `capmonster` or `captchaai`.
+    pub flavour: Option<String>,
+    /// With what his callbacks are signed.
+    pub webhook_secret: Option<[u8; 32]>,
+}
+
+impl TenantSettings {
+    #[must_use]
+    pub fn new(name: impl Into<String>, key: KeyDigest) -> Self {
+        Self {
+            name: name.into(),
+            key,
+            targets: None,
+            kinds: None,
+            reuse: None,
+            rate: None,
+            open_max: None,
+            flavour: None,
+            webhook_secret: None,
+        }
+    }
+}
+
+/// One placement in each `every`, `burst` of them at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    pub every: Duration,
+    pub burst: u32,
+}
+
+/// A tenant, and how much of his rate he has used.
+pub struct Tenant {
+    pub settings: TenantSettings,
+    /// When the next placement would be on time (GCRA).
+    due: Mutex<Timestamp>,
+}
+
+impl fmt::Debug for Tenant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tenant({})", self.settings.name)
+    }
+}
+
+impl Tenant {
+    #[must_use]
+    pub fn new(settings: TenantSettings) -> Self {
+        Self { settings, due: Mutex::new(Timestamp::ZERO) }
+    }
+
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// Takes one placement from his rate, or says when the next is to be had.
+    pub fn spend(&self, now: Timestamp) -> Result<(), Duration> {
+        let Some(Rate { every, burst }) = self.settings.rate else { return Ok(()) };
+        let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
+        let ahead = every * burst.saturating_sub(1);
+        // A clock that was set back must not lock anybody out for longer than his whole burst.
+        let next = (*due).clamp(now, now + ahead + every);
+        let early = next.since(now);
+        if early > ahead {
+            return Err(early - ahead);
+        }
+        *due = next + every;
+        Ok(())
+    }
+}
+
+/// The key itself, and whether its end said that no answer of the past is wanted.
+pub(crate) fn without_suffix(key: &str) -> (&str, bool) {
+    match key.strip_suffix(NO_CACHE_SUFFIX) {
+        Some(key) => (key, true),
+        None => (key, false),
+    }
+}
+
+/// Everybody who may ask.
+#[derive(Debug, Default)]
+pub struct Tenants {
+    known: Vec<Arc<Tenant>>,
+    /// For whoever comes without a tenant's key, where none is configured: this machine's own user.
+    local: Option<Arc<Tenant>>,
+    admin: Option<KeyDigest>,
+}
+
+/// The key says nothing to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotKnown {
+    /// No key, or one of a length that no key has.
+    NoKey,
+    WrongKey,
+}
+
+/// Somebody who has shown his key.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub tenant: Arc<Tenant>,
+    /// Whether he wants no answer of the past.
+    pub is_fresh_wanted: bool,
+}
+
+impl Tenants {
+    /// The name of whoever asks where no tenant is configured.
+    pub const LOCAL: &'static str = "default";
+
+    #[must_use]
+    pub fn new(tenants: Vec<TenantSettings>, admin: Option<KeyDigest>) -> Self {
+        let known: Vec<_> = tenants.into_iter().map(Tenant::new).map(Arc::new).collect();
+        let local = known
+            .is_empty()
+            .then(|| Arc::new(Tenant::new(TenantSettings::new(Self::LOCAL, KeyDigest([0; 32])))));
+        Self { known, local, admin }
+    }
+
+    /// Whether nobody needs a key: then nobody from elsewhere may be let in.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.local.is_some()
+    }
+
+    /// Whoever needs no key, where nobody needs one.
+    #[must_use]
+    pub fn local(&self) -> Option<Caller> {
+        let tenant = Arc::clone(self.local.as_ref()?);
+        Some(Caller { tenant, is_fresh_wanted: false })
+    }
+
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<&Arc<Tenant>> {
+        self.known.iter().chain(&self.local).find(|tenant| tenant.name() == name)
+    }
+
+    /// Whose key this is. Every tenant is compared, in full, so the time says nothing about who it was or how near.
+    pub fn caller(&self, key: &str) -> Result<Caller, NotKnown> {
+        let (key, is_fresh_wanted) = without_suffix(key);
+        if key.len() != KEY_BYTES {
+            return Err(NotKnown::NoKey);
+        }
+        if let Some(local) = &self.local {
+            return Ok(Caller { tenant: Arc::clone(local), is_fresh_wanted });
+        }
+        let shown = KeyDigest::of(key);
+        let nobody = u64::MAX;
+        let found = (0u64..).zip(&self.known).fold(nobody, |found, (index, tenant)| {
+            let is_his: Choice = tenant.settings.key.0.ct_eq(&shown.0);
+            u64::conditional_select(&found, &index, is_his)
+        });
+        let tenant = usize::try_from(found).ok().and_then(|index| self.known.get(index));
+        tenant.map(|tenant| Caller { tenant: Arc::clone(tenant), is_fresh_wanted }).ok_or(NotKnown::WrongKey)
+    }
+
+    /// Whether this is the operator's key. Where no key at all is configured, whoever is on this machine is the operator.
+    #[must_use]
+    pub fn is_admin(&self, key: &str) -> bool {
+        match &self.admin {
+            Some(admin) => admin.0.ct_eq(&KeyDigest::of(key).0).into(),
+            None => self.is_open(),
+        }
+    }
+}

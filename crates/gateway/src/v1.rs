@@ -1,0 +1,222 @@
+//! The native API: one resource, the order, in plain HTTP. Place and wait in one call, errors that stay, live events; and the
+//! OpenAPI document that is made from the same code, so that it cannot be wrong about it.
+
+mod about;
+mod admin;
+mod caller;
+mod events;
+mod moment;
+mod orders;
+mod page;
+mod problem;
+mod shown;
+mod told;
+mod wish;
+
+pub(crate) use told::told;
+
+use crate::Desk;
+use crate::door::{Asked, Body};
+use crate::server::Turned;
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Either, Full};
+use hyper::body::{Body as HttpBody, Frame};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, StatusCode};
+use problem::{Code, Refused};
+use serde::Serialize;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tower::ServiceExt;
+use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// What every endpoint stands on.
+#[derive(Clone)]
+struct Room {
+    desk: Desk,
+    ready: Arc<AtomicBool>,
+    /// A permit for each live stream.
+    streams: Arc<Semaphore>,
+    document: Bytes,
+}
+
+/// The door to `/v1`, `/openapi.json`, `/healthz` and `/readyz`. Clones share it.
+#[derive(Clone)]
+pub(crate) struct V1Door {
+    router: Router,
+}
+
+impl std::fmt::Debug for V1Door {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("V1Door")
+    }
+}
+
+impl V1Door {
+    pub(crate) fn new(desk: Desk, ready: Arc<AtomicBool>) -> Self {
+        let (router, document) = routes();
+        let room = Room {
+            desk,
+            ready,
+            streams: Arc::new(Semaphore::new(events::STREAMS_MAX)),
+            document: json_text(&document).into(),
+        };
+        let router = router.fallback(nowhere).method_not_allowed_fallback(not_so).with_state(room);
+        Self { router }
+    }
+
+    pub(crate) async fn answer(&self, asked: Asked) -> hyper::Response<Body> {
+        let is_question = asked.head.method == Method::OPTIONS;
+        let request = Request::from_parts(asked.head, axum::body::Body::from(asked.body));
+        let Ok(mut response) = self.router.clone().oneshot(request).await;
+        if is_question && response.status() == StatusCode::METHOD_NOT_ALLOWED {
+            response = what_may_be_done(&response);
+        }
+        // An answer is as good as money: it does not belong in anybody's cache.
+        response.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        whole_or_live(response).await
+    }
+}
+
+/// What a request is told that did not reach this door.
+pub(crate) fn turn_away(why: Turned) -> hyper::Response<Body> {
+    let (code, again_in) = match why {
+        Turned::TooLarge => (Code::TooLarge, None),
+        Turned::TooSlow => (Code::TooSlow, None),
+        Turned::Broken => (Code::BrokenBody, None),
+        Turned::Overloaded => (Code::Overloaded, Some(Duration::from_secs(1))),
+        Turned::Panicked => (Code::Internal, None),
+    };
+    let refused = again_in.into_iter().fold(code.plain(), Refused::again_in);
+    let (status, headers, text) = refused.parts();
+    let mut response = hyper::Response::new(Either::Left(Full::new(text.into())));
+    (*response.status_mut(), *response.headers_mut()) = (status, headers);
+    response
+}
+
+/// The OpenAPI document, as it is served.
+#[must_use]
+pub fn openapi() -> String {
+    json_text(&routes().1)
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Quittance",
+        description = "Orders to APIs that sell answers: paid once, never lost, never stale. Where no tenant is configured, \
+            no key is needed. Any error is an application/problem+json with a code from /v1/errors.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
+    ),
+    components(schemas(problem::Problem, shown::Change)),
+    modifiers(&Keys),
+    tags(
+        (name = "orders", description = "Place, read, list, cancel, report."),
+        (name = "events", description = "What happens, as it happens."),
+        (name = "about", description = "What there is."),
+        (name = "admin", description = "For the operator's key."),
+    ),
+)]
+struct Document;
+
+/// How a key is shown.
+struct Keys;
+
+impl Modify for Keys {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let components = document.components.get_or_insert_default();
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+        let header = ApiKey::Header(ApiKeyValue::new("X-Api-Key"));
+        components.add_security_scheme("api_key", SecurityScheme::ApiKey(header));
+    }
+}
+
+fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
+    OpenApiRouter::with_openapi(Document::openapi())
+        .routes(routes!(orders::place, orders::list))
+        .routes(routes!(orders::read, orders::cancel))
+        .routes(routes!(orders::report))
+        .routes(routes!(events::watch_one))
+        .routes(routes!(events::watch_all))
+        .routes(routes!(about::index))
+        .routes(routes!(about::me))
+        .routes(routes!(about::kinds))
+        .routes(routes!(about::errors))
+        .routes(routes!(about::error))
+        .routes(routes!(about::alive))
+        .routes(routes!(about::ready))
+        .routes(routes!(about::document))
+        .routes(routes!(admin::account))
+        .routes(routes!(admin::dead))
+        .routes(routes!(admin::replay))
+        .routes(routes!(admin::drop_dead))
+        .routes(routes!(admin::release))
+        .routes(routes!(admin::state))
+        .split_for_parts()
+}
+
+async fn nowhere() -> Refused {
+    Code::NotFound.plain()
+}
+
+async fn not_so() -> Refused {
+    Code::MethodNotAllowed.plain()
+}
+
+/// The answer to OPTIONS: what would not have been refused.
+fn what_may_be_done(refused: &Response) -> Response {
+    let others = refused.headers().get(ALLOW).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let allow = HeaderValue::try_from(format!("{others},OPTIONS"));
+    response.headers_mut().extend(allow.ok().map(|allow| (ALLOW, allow)));
+    response
+}
+
+fn json_text(said: &impl Serialize) -> String {
+    serde_json::to_string(said).expect("it has string keys and nothing that can fail")
+}
+
+fn json(status: StatusCode, said: &impl Serialize) -> Response {
+    let content_type = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (status, content_type, json_text(said)).into_response()
+}
+
+/// The answer in the form that every door gives.
+async fn whole_or_live(response: Response) -> hyper::Response<Body> {
+    let (head, body) = response.into_parts();
+    let is_live = head.headers.get(CONTENT_TYPE).is_some_and(|value| value == events::EVENT_STREAM);
+    let body = if is_live {
+        Either::Right(Endless(body).boxed_unsync())
+    } else {
+        // It is in memory already, and cannot fail to arrive.
+        let whole = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        Either::Left(Full::new(whole))
+    };
+    hyper::Response::from_parts(head, body)
+}
+
+/// A stream that can only end.
+struct Endless(axum::body::Body);
+
+impl HttpBody for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Pin::new(&mut self.0).poll_frame(context).map(|frame| frame?.ok().map(Ok))
+    }
+}

@@ -1,0 +1,290 @@
+//! What this place is and what it can do: the index, the caller himself, the kinds, the codes, the document, and whether
+//! it is alive and ready.
+
+use super::Room;
+use super::caller::Tenanted;
+use super::problem::{Code, Refused, problems};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use quittance_lifecycle::time::millis;
+use quittance_lifecycle::{Kind, Shape};
+use quittance_ports::Which;
+use serde::Serialize;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// How long a store may take to say that it is there.
+const STORE_WAIT: Duration = Duration::from_secs(2);
+
+problems!(MeProblems: Unauthorized, Forbidden);
+problems!(PageProblems: NotFound);
+problems!(AnyProblems);
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct Index {
+    name: &'static str,
+    version: &'static str,
+    /// The document that says all of it.
+    openapi: &'static str,
+    orders: &'static str,
+    events: &'static str,
+    kinds: &'static str,
+    errors: &'static str,
+    me: &'static str,
+}
+
+/// What there is
+#[utoipa::path(
+    get, path = "/v1", operation_id = "index", tag = "about",
+    responses((status = 200, body = Index, description = "Where to go."), AnyProblems),
+)]
+pub(super) async fn index() -> Response {
+    let index = Index {
+        name: "quittance",
+        version: env!("CARGO_PKG_VERSION"),
+        openapi: "/openapi.json",
+        orders: "/v1/orders",
+        events: "/v1/events",
+        kinds: "/v1/kinds",
+        errors: "/v1/errors",
+        me: "/v1/me",
+    };
+    super::json(StatusCode::OK, &index)
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct ShownRate {
+    /// One order in each such time,
+    every_ms: u64,
+    /// and so many at once.
+    burst: u32,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct ShownLimits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate: Option<ShownRate>,
+    /// How many orders may be open at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_max: Option<usize>,
+    /// The kinds that may be ordered; all, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kinds: Option<Vec<String>>,
+    /// The hosts that may be automated, of those that the operator allows; all of those, if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    targets: Option<Vec<String>>,
+}
+
+/// Who asks, and what he may do.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Me {
+    tenant: String,
+    limits: ShownLimits,
+    /// How many of his orders are open; counted only where there is a limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    open_orders: Option<usize>,
+}
+
+/// Who asks, and what he may do
+#[utoipa::path(
+    get, path = "/v1/me", operation_id = "me", tag = "about",
+    responses((status = 200, body = Me, description = "The tenant whose key was shown."), MeProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn me(State(room): State<Room>, Tenanted(caller): Tenanted) -> Response {
+    let settings = &caller.tenant.settings;
+    let targets = settings.targets.as_ref();
+    let me = Me {
+        tenant: settings.name.clone(),
+        limits: ShownLimits {
+            rate: settings.rate.map(|rate| ShownRate { every_ms: millis(rate.every), burst: rate.burst }),
+            open_max: settings.open_max,
+            kinds: settings.kinds.clone(),
+            targets: targets.map(|targets| targets.allow.iter().map(ToString::to_string).collect()),
+        },
+        open_orders: settings.open_max.map(|_| room.desk.hub().open_orders(&settings.name)),
+    };
+    super::json(StatusCode::OK, &me)
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ShownShape {
+    Text,
+    PageAddress,
+    File,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct ShownField {
+    name: &'static str,
+    shape: ShownShape,
+    required: bool,
+    /// Whether two orders that differ in it want different answers.
+    identifies: bool,
+    /// What leaving it out means.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_min: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes_max: Option<usize>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct ShownKind {
+    name: String,
+    fields: Vec<ShownField>,
+    /// Whether the site takes an answer once only.
+    single_use: bool,
+    /// How long an answer lives; absent if for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    life_s: Option<u64>,
+    /// How much of that life is promised to the caller.
+    margin_s: u64,
+    /// How long an answer usually takes.
+    usual_s: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct Kinds {
+    kinds: Vec<ShownKind>,
+}
+
+/// What can be ordered
+#[utoipa::path(
+    get, path = "/v1/kinds", operation_id = "kinds", tag = "about",
+    responses((status = 200, body = Kinds, description = "Every kind that has been described."), AnyProblems),
+)]
+pub(super) async fn kinds(State(room): State<Room>) -> Response {
+    // What the operator has changed about a kind counts.
+    let kinds = quittance_catalog::kinds().filter_map(|kind| room.desk.engine().kind(&kind.name));
+    super::json(StatusCode::OK, &Kinds { kinds: kinds.map(|kind| shown(&kind)).collect() })
+}
+
+fn shown(kind: &Kind) -> ShownKind {
+    let fields = kind.fields.iter().map(|field| {
+        let (shape, bounds) = match field.shape {
+            Shape::Text => (ShownShape::Text, None),
+            Shape::PageAddress => (ShownShape::PageAddress, None),
+            Shape::File { bytes_min, bytes_max } => (ShownShape::File, Some((bytes_min, bytes_max))),
+        };
+        ShownField {
+            name: field.name,
+            shape,
+            required: field.required,
+            identifies: field.identifies,
+            default: field.default.filter(|default| !default.is_empty()),
+            bytes_min: bounds.map(|(least, _)| least),
+            bytes_max: bounds.map(|(_, most)| most),
+        }
+    });
+    ShownKind {
+        name: kind.name.to_string(),
+        fields: fields.collect(),
+        single_use: kind.single_use,
+        life_s: kind.life.map(|life| life.as_secs()),
+        margin_s: kind.margin.as_secs(),
+        usual_s: kind.pace.p50.as_secs(),
+    }
+}
+
+/// A code, and what to do about it.
+#[derive(Serialize, ToSchema)]
+pub(super) struct CodePage {
+    #[serde(rename = "type")]
+    #[schema(pattern = "^/v1/errors/[a-z_]+$")]
+    about: String,
+    #[schema(pattern = "^[a-z_]+$")]
+    code: &'static str,
+    #[schema(minimum = 400, maximum = 599)]
+    status: u16,
+    title: &'static str,
+    hint: &'static str,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct CodePages {
+    errors: Vec<CodePage>,
+}
+
+fn page(code: Code) -> CodePage {
+    CodePage {
+        about: code.page(),
+        code: code.name(),
+        status: code.status(),
+        title: code.title(),
+        hint: code.hint(),
+    }
+}
+
+/// Every code that an error can have
+#[utoipa::path(
+    get, path = "/v1/errors", operation_id = "errors", tag = "about",
+    responses((status = 200, body = CodePages, description = "All of them."), AnyProblems),
+)]
+pub(super) async fn errors() -> Response {
+    super::json(StatusCode::OK, &CodePages { errors: Code::ALL.iter().copied().map(page).collect() })
+}
+
+/// One code
+#[utoipa::path(
+    get, path = "/v1/errors/{code}", operation_id = "error", tag = "about",
+    params(("code" = String, Path, pattern = "^[a-z_]+$", description = "The code.")),
+    responses((status = 200, body = CodePage, description = "What it means."), PageProblems),
+)]
+pub(super) async fn error(path: Result<Path<String>, PathRejection>) -> Result<Response, Refused> {
+    let name = path.map(|Path(name)| name).unwrap_or_default();
+    let code = Code::ALL.iter().find(|code| code.name() == name);
+    let code = code.ok_or_else(|| Code::NotFound.because("There is no such code."))?;
+    Ok(super::json(StatusCode::OK, &page(*code)))
+}
+
+/// Whether the process lives
+#[utoipa::path(
+    get, path = "/healthz", operation_id = "alive", tag = "about",
+    responses((status = 200, body = String, content_type = "text/plain", description = "It does."), AnyProblems),
+)]
+pub(super) async fn alive() -> Response {
+    "ok".into_response()
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct Readiness {
+    ready: bool,
+    /// Whether the node has begun and is not about to end.
+    serving: bool,
+    /// Whether the store answers.
+    store: bool,
+}
+
+/// Whether work should be sent here
+#[utoipa::path(
+    get, path = "/readyz", operation_id = "ready", tag = "about",
+    responses(
+        (status = 200, body = Readiness, description = "It should."),
+        (status = 503, body = Readiness, description = "Not now."),
+        AnyProblems,
+    ),
+)]
+pub(super) async fn ready(State(room): State<Room>) -> Response {
+    let serving = room.ready.load(Ordering::Relaxed);
+    let asked = room.desk.engine().list(Which::Open, None, 1);
+    let store = tokio::time::timeout(STORE_WAIT, asked).await.is_ok_and(|listed| listed.is_ok());
+    let ready = serving && store;
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    super::json(status, &Readiness { ready, serving, store })
+}
+
+/// This document
+#[utoipa::path(
+    get, path = "/openapi.json", operation_id = "openapi", tag = "about",
+    responses((status = 200, body = serde_json::Value, description = "OpenAPI 3.1."), AnyProblems),
+)]
+pub(super) async fn document(State(room): State<Room>) -> Response {
+    ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], room.document).into_response()
+}

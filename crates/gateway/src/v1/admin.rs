@@ -1,0 +1,227 @@
+//! What only the operator may do: look after dead letters of all tenants, let a mended account go on, and read what this node has
+//! counted.
+
+use super::Room;
+use super::caller::{ByKey, Operator};
+use super::moment::decimal;
+use super::orders::store_trouble;
+use super::page::{AskedDead, DeadPageQuery};
+use super::problem::{Code, Refused, problems};
+use super::shown::OrderInShort;
+use axum::extract::State;
+use axum::response::Response;
+use hyper::StatusCode;
+use quittance_engine::Applied;
+use quittance_lifecycle::{Order, Timestamp, WhyIgnored};
+use quittance_ports::StoreError;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+problems!(OperatorProblems: Unauthorized, Forbidden);
+problems!(StateProblems: Unauthorized, Forbidden);
+problems!(DeadListProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
+problems!(DeadProblems: Unauthorized, Forbidden, UnknownOrder, NotDead, NeedsAPerson, StoreUnavailable);
+problems!(ReleaseProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavailable);
+
+/// An order, and whose it is.
+#[derive(Serialize, ToSchema)]
+pub(super) struct DeadLetter {
+    tenant: String,
+    #[serde(flatten)]
+    order: OrderInShort,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct DeadLetters {
+    orders: Vec<DeadLetter>,
+    /// Where to go on, as `after`; absent on the last page.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct Released {
+    /// How many orders go on.
+    released: usize,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct ShownFault {
+    /// What sort of fault it is.
+    class: &'static str,
+    /// The provider's own word for it.
+    code: String,
+}
+
+/// What this node has seen since it was started.
+#[derive(Serialize, ToSchema)]
+pub(super) struct NodeState {
+    /// Why nothing is submitted until the operator releases it; absent if all is well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<ShownFault>,
+    /// Callbacks whose proof was not ours.
+    forged: u64,
+    /// Events that changed nothing, by reason.
+    ignored: BTreeMap<&'static str, u64>,
+    /// Pieces of work that ended in a panic: each is a bug.
+    panics: u64,
+    /// Records that could not be understood.
+    unreadable: u64,
+    /// Live streams that are open.
+    streams: usize,
+}
+
+/// The account with the provider, as it was told a moment ago.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ShownAccount {
+    /// In the provider's currency; absent where it is not told.
+    #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    balance: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    balance_micros: Option<u64>,
+    /// Of a provider that sells threads.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    threads: Option<ShownThreads>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct ShownThreads {
+    total: u64,
+    working: u64,
+}
+
+fn letter(order: &Order, now: Timestamp) -> DeadLetter {
+    DeadLetter { tenant: order.terms.tenant.clone(), order: OrderInShort::of(order, now) }
+}
+
+/// Lists the dead letters of all tenants
+#[utoipa::path(
+    get, path = "/v1/admin/dead", operation_id = "listDead", tag = "admin",
+    params(DeadPageQuery),
+    responses((status = 200, body = DeadLetters, description = "A page of them."), DeadListProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn dead(
+    State(room): State<Room>,
+    _: Operator,
+    AskedDead(asked): AskedDead,
+) -> Result<Response, Refused> {
+    let listed = room.desk.list(None, asked.which, asked.after, asked.limit).await;
+    let (orders, next) = listed.map_err(|error| store_trouble(&error))?;
+    let now = room.desk.clock().now();
+    let orders = orders.iter().map(|order| letter(order, now)).collect();
+    Ok(super::json(StatusCode::OK, &DeadLetters { orders, next: next.map(|key| key.to_string()) }))
+}
+
+/// Sends a dead letter on its way again
+#[utoipa::path(
+    post, path = "/v1/admin/dead/{key}/replay", operation_id = "replayDead", tag = "admin",
+    params(("key" = String, Path, pattern = "^[0-9a-fA-F]{64}$", description = "The order's key.")),
+    responses((status = 200, body = DeadLetter, description = "The order as it is now."), DeadProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn replay(
+    State(room): State<Room>,
+    _: Operator,
+    ByKey(key): ByKey,
+) -> Result<Response, Refused> {
+    let applied = room.desk.engine().replay(&key).await;
+    room.done(applied)
+}
+
+/// Gives a dead letter up for good
+#[utoipa::path(
+    post, path = "/v1/admin/dead/{key}/drop", operation_id = "dropDead", tag = "admin",
+    params(("key" = String, Path, pattern = "^[0-9a-fA-F]{64}$", description = "The order's key.")),
+    responses((status = 200, body = DeadLetter, description = "The order as it is now."), DeadProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn drop_dead(
+    State(room): State<Room>,
+    _: Operator,
+    ByKey(key): ByKey,
+) -> Result<Response, Refused> {
+    let applied = room.desk.engine().drop_dead(&key).await;
+    room.done(applied)
+}
+
+impl Room {
+    fn done(&self, applied: Result<Applied, StoreError>) -> Result<Response, Refused> {
+        match applied.map_err(|error| store_trouble(&error))? {
+            Applied::Advanced { now, .. } | Applied::Act { now, .. } => {
+                Ok(super::json(StatusCode::OK, &letter(&now.order, self.desk.clock().now())))
+            }
+            Applied::Ignored { .. } => Err(Code::NotDead.plain()),
+            Applied::Missing => Err(Code::UnknownOrder.plain()),
+        }
+    }
+}
+
+/// The provider's account has been mended: all that waits for it goes on
+#[utoipa::path(
+    post, path = "/v1/admin/release", operation_id = "release", tag = "admin",
+    responses((status = 200, body = Released, description = "How many orders go on."), ReleaseProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn release(State(room): State<Room>, _: Operator) -> Result<Response, Refused> {
+    let released = room.desk.engine().release().await.map_err(|error| store_trouble(&error))?;
+    Ok(super::json(StatusCode::OK, &Released { released }))
+}
+
+/// What this node has seen
+#[utoipa::path(
+    get, path = "/v1/admin/state", operation_id = "nodeState", tag = "admin",
+    responses((status = 200, body = NodeState, description = "Since it was started."), StateProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn state(State(room): State<Room>, _: Operator) -> Response {
+    let engine = room.desk.engine();
+    let paused = engine.paused().map(|fault| ShownFault { class: fault.class.name(), code: fault.code });
+    let state = NodeState {
+        paused,
+        forged: engine.forged(),
+        ignored: engine.ignored().into_iter().map(|(why, count)| (reason(why), count)).collect(),
+        panics: engine.panics(),
+        unreadable: engine.unreadable(),
+        streams: super::events::STREAMS_MAX - room.streams.available_permits(),
+    };
+    super::json(StatusCode::OK, &state)
+}
+
+const fn reason(why: WhyIgnored) -> &'static str {
+    match why {
+        WhyIgnored::NotDueYet => "not_due_yet",
+        WhyIgnored::WrongPhase => "wrong_phase",
+        WhyIgnored::UnknownAttempt => "unknown_attempt",
+        WhyIgnored::AlreadyAnswered => "already_answered",
+        WhyIgnored::OldNews => "old_news",
+        WhyIgnored::NotFinal => "not_final",
+        WhyIgnored::TakenByAnother => "taken_by_another",
+        WhyIgnored::AlreadyYours => "already_yours",
+        WhyIgnored::TooOld => "too_old",
+        WhyIgnored::TooMany => "too_many",
+    }
+}
+
+/// The account with the provider
+///
+/// Asked for seldom, so it may be half a minute old. What the provider does not tell is absent.
+#[utoipa::path(
+    get, path = "/v1/account", operation_id = "account", tag = "admin",
+    responses((status = 200, body = ShownAccount, description = "As far as it is told."), OperatorProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn account(State(room): State<Room>, _: Operator) -> Response {
+    let account = room.desk.account().await.unwrap_or_default();
+    let shown = ShownAccount {
+        balance: account.balance.map(decimal),
+        balance_micros: account.balance.map(|balance| balance.0),
+        threads: account
+            .threads
+            .map(|threads| ShownThreads { total: threads.total, working: threads.working }),
+    };
+    super::json(StatusCode::OK, &shown)
+}

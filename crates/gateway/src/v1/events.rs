@@ -1,0 +1,282 @@
+//! Live events: what this node writes, as it is written (server-sent events). A stream is a body that asks for its next
+//! event when the last one has left, so whoever reads slowly holds up nobody, and whoever hangs up leaves nothing behind.
+
+use super::Room;
+use super::caller::{Id, Tenanted, Watcher};
+use super::orders::not_seen;
+use super::problem::{Code, Refused, problems};
+use super::shown::{Change, Source};
+use crate::{Caller, OrderId, Seen};
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use quittance_engine::Outcome;
+use quittance_lifecycle::{Key, Order, Timestamp};
+use serde::Serialize;
+use std::convert::Infallible;
+use std::fmt::Write;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use utoipa::ToSchema;
+
+/// How many live streams there may be at once.
+pub(super) const STREAMS_MAX: usize = 1024;
+/// How often a silent stream says that it is alive; and how often an order is looked at in case another node has written.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// The first words of every stream: how soon a client that was cut off may come back.
+const GREETING: &str = "retry: 2000\n\n";
+
+pub(super) const EVENT_STREAM: &str = "text/event-stream";
+
+problems!(OrderEventProblems: Unauthorized, Forbidden, UnknownOrder, NeedsAPerson, TooManyStreams, StoreUnavailable);
+problems!(EventProblems: Unauthorized, TooManyStreams);
+
+/// One event of a stream, as its lines say it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is written by hand, and only described here")]
+pub(super) struct OrderEvent {
+    #[schema(pattern = "^order$")]
+    event: String,
+    /// An OrderInFull, in JSON.
+    data: String,
+}
+
+/// One event of a stream for all, as its lines say it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is written by hand, and only described here")]
+pub(super) struct ChangeEvent {
+    #[schema(pattern = "^(change|lagged)$")]
+    event: String,
+    /// A Change, or how many were `missed`, in JSON.
+    data: String,
+}
+
+/// Watches one order
+///
+/// Server-sent events. First the order as it is (event `order`), then each change that this node writes, then the end: the
+/// stream closes with the order's last state, answer included.
+#[utoipa::path(
+    get, path = "/v1/orders/{id}/events", operation_id = "watchOrder", tag = "events",
+    params(("id" = String, Path, pattern = "^[1-9][0-9]{0,15}$", description = "The order's id.")),
+    responses(
+        (status = 200, body = OrderEvent, content_type = "text/event-stream",
+            description = "Events `order`, each with an OrderInFull as its data."),
+        OrderEventProblems,
+    ),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn watch_one(
+    State(room): State<Room>,
+    Tenanted(caller): Tenanted,
+    Id(id): Id,
+) -> Result<Response, Refused> {
+    // Whatever is written from here on is heard, and what is read next is at least as new.
+    let heard = room.desk.hub().watch();
+    let order = room.desk.find(&caller, id).await.map_err(not_seen)?;
+    let _permit = room.stream_permit()?;
+    let watched = Watched::One { caller, id, key: order.key, told: None };
+    Ok(stream(Live { room, heard, watched, _permit, is_greeted: false, is_over: false }))
+}
+
+/// Watches all orders of the caller
+///
+/// Server-sent events: `change` for each change that this node writes, and `lagged` with the number of changes that were
+/// missed by whoever reads too slowly. The operator's key sees the orders of all tenants. No event holds an answer or
+/// a parameter.
+#[utoipa::path(
+    get, path = "/v1/events", operation_id = "watchOrders", tag = "events",
+    responses(
+        (status = 200, body = ChangeEvent, content_type = "text/event-stream",
+            description = "Events `change`, each with a Change as its data, and `lagged`. It does not end by itself."),
+        EventProblems,
+    ),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn watch_all(
+    State(room): State<Room>,
+    Watcher(caller): Watcher,
+) -> Result<Response, Refused> {
+    let heard = room.desk.hub().watch();
+    let _permit = room.stream_permit()?;
+    let tenant = caller.map(|caller| caller.tenant.name().to_owned());
+    Ok(stream(Live {
+        room,
+        heard,
+        watched: Watched::All { tenant },
+        _permit,
+        is_greeted: false,
+        is_over: false,
+    }))
+}
+
+impl Room {
+    fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Refused> {
+        let permit = Arc::clone(&self.streams).try_acquire_owned();
+        permit.map_err(|_| Code::TooManyStreams.plain().again_in(KEEP_ALIVE))
+    }
+}
+
+enum Watched {
+    One {
+        caller: Caller,
+        id: OrderId,
+        key: Key,
+        /// How much of its story was told.
+        told: Option<Mark>,
+    },
+    /// Of one tenant, or of all.
+    All { tenant: Option<String> },
+}
+
+/// How far an order has come: it grows with everything that is worth telling.
+type Mark = (Timestamp, u32, usize);
+
+fn mark(order: &Order) -> Mark {
+    (order.born, order.life, order.story.entries.len() + order.story.left_out as usize)
+}
+
+struct Live {
+    room: Room,
+    heard: Receiver<Arc<Order>>,
+    watched: Watched,
+    /// Given back when the stream ends, however it does.
+    _permit: OwnedSemaphorePermit,
+    is_greeted: bool,
+    is_over: bool,
+}
+
+#[derive(Serialize)]
+struct Lagged {
+    missed: u64,
+}
+
+impl Live {
+    /// What is sent next; nothing when it is over.
+    async fn next(&mut self) -> Option<String> {
+        if self.is_over {
+            return None;
+        }
+        if !self.is_greeted {
+            self.is_greeted = true;
+            let first = match self.watched {
+                Watched::One { .. } => self.look().await.unwrap_or_default(),
+                Watched::All { .. } => String::new(),
+            };
+            return Some(format!("{GREETING}{first}"));
+        }
+        loop {
+            let heard = tokio::time::timeout(KEEP_ALIVE, self.heard.recv()).await;
+            let event = match heard {
+                Ok(Ok(order)) => self.tell(&order).await,
+                Ok(Err(RecvError::Lagged(missed))) => self.catch_up(missed).await,
+                Ok(Err(RecvError::Closed)) => return None,
+                Err(_) => Some(self.look().await.unwrap_or_else(|| ": still here\n\n".to_owned())),
+            };
+            if event.is_some() {
+                return event;
+            }
+        }
+    }
+
+    async fn tell(&mut self, order: &Arc<Order>) -> Option<String> {
+        match &self.watched {
+            Watched::All { tenant } => {
+                let is_his = tenant.as_ref().is_none_or(|tenant| *tenant == order.terms.tenant);
+                is_his.then(|| event("change", &Change::of(order, self.room.desk.clock().now())))
+            }
+            Watched::One { key, .. } if *key != order.key => None,
+            Watched::One { id, told, .. } if order.is_awaited() => {
+                // Older than what was told at the beginning.
+                if told.is_some_and(|told| told >= mark(order)) {
+                    return None;
+                }
+                let seen = Seen { order: Arc::clone(order), outcome: Outcome::NotYet };
+                self.show(*id, &seen)
+            }
+            Watched::One { .. } => self.look().await,
+        }
+    }
+
+    /// Reads the order anew, and tells it if it has changed.
+    async fn look(&mut self) -> Option<String> {
+        let Watched::One { caller, id, told, .. } = &self.watched else { return None };
+        let seen = match self.room.desk.look(caller, *id).await {
+            Ok(seen) if seen.outcome != Outcome::Forgotten => seen,
+            // A store that is away comes back; a record that is gone does not.
+            Err(crate::NotSeen::StoreAway(_)) => return None,
+            _ => {
+                self.is_over = true;
+                return None;
+            }
+        };
+        self.is_over = seen.outcome != Outcome::NotYet;
+        if !self.is_over && told.is_some_and(|told| told >= mark(&seen.order)) {
+            return None;
+        }
+        self.show(*id, &seen)
+    }
+
+    fn show(&mut self, id: OrderId, seen: &Seen) -> Option<String> {
+        let Watched::One { told, .. } = &mut self.watched else { return None };
+        *told = Some(mark(&seen.order));
+        let shown = self.room.view(id, Source::by(id), seen).ok()?;
+        Some(event("order", &shown))
+    }
+
+    async fn catch_up(&mut self, missed: u64) -> Option<String> {
+        match self.watched {
+            Watched::All { .. } => Some(event("lagged", &Lagged { missed })),
+            Watched::One { .. } => self.look().await,
+        }
+    }
+}
+
+fn event(name: &str, data: &impl Serialize) -> String {
+    // JSON has no line break of its own outside of a string, and none unescaped within.
+    let mut text = String::new();
+    _ = write!(text, "event: {name}\ndata: {}\n\n", super::json_text(data));
+    text
+}
+
+type Next = Pin<Box<dyn Future<Output = (Live, Option<String>)> + Send>>;
+
+/// The body of a stream: it makes an event only when there is room for it.
+struct LiveBody {
+    next: Option<Next>,
+}
+
+fn next_of(mut live: Live) -> Next {
+    Box::pin(async move {
+        let text = live.next().await;
+        (live, text)
+    })
+}
+
+impl Body for LiveBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let Some(next) = &mut self.next else { return Poll::Ready(None) };
+        let Poll::Ready((live, text)) = next.as_mut().poll(context) else { return Poll::Pending };
+        self.next = text.is_some().then(|| next_of(live));
+        Poll::Ready(text.map(|text| Ok(Frame::data(Bytes::from(text)))))
+    }
+}
+
+fn stream(live: Live) -> Response {
+    let mut response = Response::new(axum::body::Body::new(LiveBody { next: Some(next_of(live)) }));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    response
+}

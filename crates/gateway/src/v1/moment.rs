@@ -1,0 +1,63 @@
+//! How a moment and a sum are written for people and programs: RFC 3339 in UTC, and decimals without a float.
+
+use quittance_lifecycle::{Money, Timestamp};
+
+/// The last moment of the year 9999: beyond it, RFC 3339 has no words.
+const LAST: u64 = 253_402_300_799_999;
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+/// As in `2026-11-16T03:34:28.000Z`.
+pub(super) fn rfc3339(moment: Timestamp) -> String {
+    let ms = moment.as_millis().min(LAST);
+    let (year, month, day) = date(ms / DAY_MS);
+    let (ms, s) = (ms % 1000, ms % DAY_MS / 1000);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{ms:03}Z", s / 3600, s / 60 % 60, s % 60)
+}
+
+/// The date of a day since the epoch. Years are counted from March, so that the day that is not in every year is the
+/// last one, and in spans of 400 years, which are all alike.
+const fn date(day: u64) -> (u64, u64, u64) {
+    // The epoch is this many days after the first of March of the year 0.
+    let day = day + 719_468;
+    let (span, day) = (day / 146_097, day % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let date = day - (153 * month + 2) / 5 + 1;
+    let is_next_year = month >= 10;
+    let month = if is_next_year { month - 9 } else { month + 3 };
+    (400 * span + year + is_next_year as u64, month, date)
+}
+
+/// As in `0.00299`, with no more places than it needs.
+pub(super) fn decimal(sum: Money) -> String {
+    let text = format!("{}.{:06}", sum.0 / 1_000_000, sum.0 % 1_000_000);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_written_as_the_standard_says() {
+        for (ms, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_794_800_068_007, "2026-11-16T03:34:28.007Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (LAST, "9999-12-31T23:59:59.999Z"),
+            (u64::MAX, "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(rfc3339(Timestamp::from_millis(ms)), text);
+        }
+    }
+
+    #[test]
+    fn sums_are_written_without_a_float() {
+        for (micros, text) in [(0, "0"), (2990, "0.00299"), (1_000_000, "1"), (12_500_000, "12.5")] {
+            assert_eq!(decimal(Money(micros)), text);
+        }
+    }
+}

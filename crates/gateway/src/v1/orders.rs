@@ -1,0 +1,323 @@
+//! Orders: placed, read, listed, cancelled and reported on. Whoever hangs up while he waits loses nothing: the order is on
+//! record, and goes on.
+
+use super::Room;
+use super::caller::{Chosen, Id, Prefer, Tenanted};
+use super::page::{Asked, PageQuery};
+use super::problem::{Code, Refused, problems, retry_after};
+use super::shown::{OrderInFull, OrderInShort, Source};
+use super::wish::{NewOrder, Said, Verdict};
+use crate::{Accepted, Declined, NotSeen, OrderId, Reported, Seen};
+use axum::extract::State;
+use axum::response::Response;
+use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use quittance_engine::targets::NotAllowed;
+use quittance_engine::{Outcome, PlaceError};
+use quittance_lifecycle::{BadRequest, FailCause, Origin, Refusal, Timestamp};
+use quittance_ports::StoreError;
+use serde::Serialize;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// How long the store may take to accept an order before the caller is told to come back.
+const PLACE_WAIT: Duration = Duration::from_secs(4);
+/// When to come back to a store that is away.
+const STORE_PAUSE: Duration = Duration::from_secs(2);
+/// The soonest and the latest that a caller without patience is told to look again.
+const LOOK_SOONEST: Duration = Duration::from_secs(1);
+const LOOK_LATEST: Duration = Duration::from_secs(15);
+
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+problems!(PlaceProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TargetNotAllowed, KindNotAllowed, TooSlow, InFlight,
+    NeedsAPerson, AnswerExpired, TooLarge, WrongContentType, BadParams, BadCallback, IdempotencyMismatch, Refused,
+    RateLimited, TooManyOpen, TooManyListeners, StoreUnavailable);
+problems!(ReadProblems: Unauthorized, Forbidden, UnknownOrder, NeedsAPerson, StoreUnavailable);
+problems!(CancelProblems: Unauthorized, Forbidden, UnknownOrder, AlreadyOver, NeedsAPerson, StoreUnavailable);
+problems!(ReportProblems: BadJson, BrokenBody, Unauthorized, Forbidden, UnknownOrder, TooSlow, Contradicted,
+    NothingToReport, NeedsAPerson, TooLarge, WrongContentType, BadParams, StoreUnavailable);
+problems!(ListProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
+
+/// Places an order, or joins the one that is there
+///
+/// It is on record when this answers, and is carried out whatever becomes of the caller. The same order, or the same
+/// Idempotency-Key, is never paid for twice.
+#[utoipa::path(
+    post, path = "/v1/orders", operation_id = "placeOrder", tag = "orders",
+    params(
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, pattern = "^[!-~]+$",
+            description = "Names this placement: to send it again is a repeat."),
+        ("Prefer" = Option<String>, Header,
+            description = "`wait=N`: wait up to N seconds, at most 300, for its end. `handling=strict`: 409 if the \
+            same order is in flight, rather than to join it."),
+    ),
+    request_body = NewOrder,
+    responses(
+        (status = 200, body = OrderInFull, description = "It has come to its end.", headers(
+            ("Preference-Applied" = String, description = "Which preferences were heard."),
+            ("Idempotent-Replayed" = bool, description = "The same key was used before."),
+        )),
+        (status = 202, body = OrderInFull, description = "It is on its way.", headers(
+            ("Location" = String, description = "Where to read it."),
+            ("Retry-After" = u64, description = "In how many seconds it is worth looking."),
+            ("Preference-Applied" = String, description = "Which preferences were heard."),
+            ("Idempotent-Replayed" = bool, description = "The same key was used before."),
+        )),
+        PlaceProblems,
+    ),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn place(
+    State(room): State<Room>,
+    Tenanted(caller): Tenanted,
+    Chosen(chosen): Chosen,
+    prefer: Prefer,
+    said: Said,
+) -> Result<Response, Refused> {
+    let is_keyed = chosen.is_some();
+    let mut wish = said.wish()?;
+    (wish.idempotency_key, wish.is_strict) = (chosen, prefer.is_strict);
+    let placing = tokio::time::timeout(PLACE_WAIT, room.desk.place(&caller, wish));
+    let now = room.desk.clock().now();
+    let accepted = placing.await.map_err(|_| store_away())?.map_err(|why| declined(why, now))?;
+    let seen = room.desk.wait_for_accepted(&accepted, prefer.patience()).await.ok();
+    let Accepted { id, placed } = &accepted;
+    let seen = seen.filter(|seen| seen.outcome != Outcome::Forgotten);
+    let seen = seen.ok_or_else(|| store_away().see(address(*id)))?;
+    let mut response = room.show(*id, Source::of(placed.origin), &seen, prefer)?;
+    if is_keyed && placed.origin != Origin::Api {
+        response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+/// Reads an order
+///
+/// With `Prefer: wait=N` it waits until the order has come to its end.
+#[utoipa::path(
+    get, path = "/v1/orders/{id}", operation_id = "readOrder", tag = "orders",
+    params(
+        ("id" = String, Path, pattern = "^[1-9][0-9]{0,15}$", description = "The order's id."),
+        ("Prefer" = Option<String>, Header, description = "`wait=N`: wait up to N seconds, at most 300, for its end."),
+    ),
+    responses(
+        (status = 200, body = OrderInFull, description = "The order.", headers(
+            ("Preference-Applied" = String, description = "Which preferences were heard."),
+            ("Retry-After" = u64, description = "While it is pending: in how many seconds it is worth looking again."),
+        )),
+        ReadProblems,
+    ),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn read(
+    State(room): State<Room>,
+    Tenanted(caller): Tenanted,
+    Id(id): Id,
+    prefer: Prefer,
+) -> Result<Response, Refused> {
+    let seen = room.desk.wait(&caller, id, prefer.patience()).await.map_err(not_seen)?;
+    let mut response = room.show(id, Source::by(id), &seen, prefer)?;
+    // The order was found, whatever has become of it; only placing makes a difference between the two.
+    *response.status_mut() = StatusCode::OK;
+    response.headers_mut().remove(LOCATION);
+    Ok(response)
+}
+
+/// Cancels an order
+///
+/// Nobody wants it any more. What may have been paid for goes to the stock.
+#[utoipa::path(
+    delete, path = "/v1/orders/{id}", operation_id = "cancelOrder", tag = "orders",
+    params(("id" = String, Path, pattern = "^[1-9][0-9]{0,15}$", description = "The order's id.")),
+    responses((status = 200, body = OrderInFull, description = "The order, cancelled."), CancelProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn cancel(
+    State(room): State<Room>,
+    Tenanted(caller): Tenanted,
+    Id(id): Id,
+) -> Result<Response, Refused> {
+    if !room.desk.cancel(&caller, id).await.map_err(not_seen)? {
+        return Err(Code::AlreadyOver.plain());
+    }
+    let order = room.desk.find(&caller, id).await.map_err(not_seen)?;
+    // Whatever goes on with it is for the stock, and nothing to him.
+    let outcome = Outcome::Failed(FailCause::Cancelled);
+    room.show(id, Source::by(id), &Seen { order, outcome }, Prefer::default())
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct Recorded {
+    recorded: bool,
+}
+
+/// Says whether an answer was any good
+///
+/// It is passed on to the provider, once.
+#[utoipa::path(
+    post, path = "/v1/orders/{id}/report", operation_id = "reportOrder", tag = "orders",
+    params(("id" = String, Path, pattern = "^[1-9][0-9]{0,15}$", description = "The order's id.")),
+    request_body = Verdict,
+    responses((status = 200, body = Recorded, description = "It is on record."), ReportProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn report(
+    State(room): State<Room>,
+    Tenanted(caller): Tenanted,
+    Id(id): Id,
+    said: Said,
+) -> Result<Response, Refused> {
+    let is_good = said.verdict()?;
+    match room.desk.report(&caller, id, is_good).await.map_err(not_seen)? {
+        Reported::Recorded => Ok(super::json(StatusCode::OK, &Recorded { recorded: true })),
+        Reported::Contradicted => Err(Code::Contradicted.plain()),
+        Reported::NothingToReport => Err(Code::NothingToReport.plain()),
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct OrderList {
+    orders: Vec<OrderInShort>,
+    /// Where to go on, as `after`; absent on the last page. A page may be short, or empty, and not be the last.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Lists the caller's own orders
+///
+/// In the order of their keys, without their answers.
+#[utoipa::path(
+    get, path = "/v1/orders", operation_id = "listOrders", tag = "orders",
+    params(PageQuery),
+    responses((status = 200, body = OrderList, description = "A page of them."), ListProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn list(
+    State(room): State<Room>,
+    Tenanted(caller): Tenanted,
+    asked: Asked,
+) -> Result<Response, Refused> {
+    let Asked { which, after, limit } = asked;
+    let listed = room.desk.list(Some(caller.tenant.name()), which, after, limit).await;
+    let (orders, next) = listed.map_err(|error| store_trouble(&error))?;
+    let now = room.desk.clock().now();
+    let orders = orders.iter().map(|order| OrderInShort::of(order, now)).collect();
+    Ok(super::json(StatusCode::OK, &OrderList { orders, next: next.map(|key| key.to_string()) }))
+}
+
+impl Room {
+    fn show(&self, id: OrderId, source: Source, seen: &Seen, prefer: Prefer) -> Result<Response, Refused> {
+        let shown = self.view(id, source, seen)?;
+        let status = if shown.is_pending() { StatusCode::ACCEPTED } else { StatusCode::OK };
+        let mut response = super::json(status, &shown);
+        let headers = response.headers_mut();
+        if shown.is_pending() {
+            headers.insert(RETRY_AFTER, retry_after(self.pause(seen)));
+            headers.extend(HeaderValue::try_from(address(id)).ok().map(|address| (LOCATION, address)));
+        }
+        let applied = prefer.applied().and_then(|applied| HeaderValue::try_from(applied).ok());
+        headers.extend(applied.map(|applied| (PREFERENCE_APPLIED, applied)));
+        Ok(response)
+    }
+
+    pub(super) fn view(&self, id: OrderId, source: Source, seen: &Seen) -> Result<OrderInFull, Refused> {
+        let now = self.desk.clock().now();
+        OrderInFull::of(id, source, &seen.order, &seen.outcome, now).ok_or_else(|| Code::UnknownOrder.plain())
+    }
+
+    /// When an answer may be there: half of them are after the first of the kind's times.
+    fn pause(&self, seen: &Seen) -> Duration {
+        let usual = self.desk.engine().kind(&seen.order.terms.kind).map_or(LOOK_LATEST, |kind| kind.pace.p50);
+        let passed = self.desk.clock().now().since(seen.order.placed);
+        usual.saturating_sub(passed).clamp(LOOK_SOONEST, LOOK_LATEST)
+    }
+}
+
+fn address(id: OrderId) -> String {
+    format!("/v1/orders/{id}")
+}
+
+pub(super) fn store_away() -> Refused {
+    Code::StoreUnavailable.plain().again_in(STORE_PAUSE)
+}
+
+pub(super) fn store_trouble(error: &StoreError) -> Refused {
+    match error {
+        StoreError::Unavailable { .. } => store_away(),
+        StoreError::Corrupt { .. } => {
+            Code::NeedsAPerson.because("A record cannot be read: a person must look.")
+        }
+    }
+}
+
+pub(super) fn not_seen(why: NotSeen) -> Refused {
+    match why {
+        NotSeen::Unknown => Code::UnknownOrder.plain(),
+        NotSeen::StoreAway(error) => store_trouble(&error),
+    }
+}
+
+fn declined(why: Declined, now: Timestamp) -> Refused {
+    let detail = why.to_string();
+    match why {
+        Declined::Place(error) => not_placed(error, detail, now),
+        Declined::KindNotForYou { .. } => Code::KindNotAllowed.because(detail).at("kind"),
+        Declined::HostNotForYou(why) => not_allowed(&why, detail),
+        Declined::TooFast { again_in } => Code::RateLimited.because(detail).again_in(again_in),
+        Declined::TooManyOpen { .. } => Code::TooManyOpen.because(detail).again_in(LOOK_SOONEST),
+        Declined::Callback(_) => Code::BadCallback.because(detail).at("callback_url"),
+        Declined::TooManyListeners => Code::TooManyListeners.because(detail).at("callback_url"),
+        Declined::InFlight { id } => Code::InFlight.because(detail).again_in(LOOK_SOONEST).see(address(id)),
+    }
+}
+
+fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
+    match why {
+        NotAllowed::Host { .. } | NotAllowed::NoPage { .. } => {
+            Code::TargetNotAllowed.because(detail).at("params.pageurl")
+        }
+        NotAllowed::Images { .. } => Code::KindNotAllowed.because(detail).at("kind"),
+    }
+}
+
+fn not_placed(why: PlaceError, detail: String, now: Timestamp) -> Refused {
+    match why {
+        PlaceError::UnknownKind { .. } => Refused::bad(
+            "kind",
+            "There is no kind of order of this name: GET /v1/kinds lists those that there are.",
+        ),
+        PlaceError::BadRequest(why) => Refused::bad(&field(&why), detail),
+        PlaceError::NotAllowed(why) => not_allowed(&why, detail),
+        PlaceError::Store(error) => store_trouble(&error),
+        PlaceError::Refused(refusal) => match refusal {
+            Refusal::OtherParameters => Code::IdempotencyMismatch.because(detail),
+            Refusal::HeldBack { fault, until } => {
+                Code::Refused.because(detail).said(fault.code).again_in(until.since(now))
+            }
+            Refusal::Expired => Code::AnswerExpired.because(detail),
+            Refusal::NeedsAPerson => Code::NeedsAPerson.because(detail),
+        },
+    }
+}
+
+/// Which field of the body is meant.
+fn field(why: &BadRequest) -> String {
+    match why {
+        BadRequest::MissingField { field, .. } => format!("params.{field}"),
+        BadRequest::NotAPageAddress { field, .. }
+        | BadRequest::NotText { field }
+        | BadRequest::NotAFile { field }
+        | BadRequest::FileTooSmall { field, .. }
+        | BadRequest::FileTooLarge { field, .. }
+        | BadRequest::TextTooLong { field, .. }
+        | BadRequest::BadParamName { name: field } => format!("params.{field}"),
+        BadRequest::TooManyParams { .. } | BadRequest::BadTenant { .. } => "params".into(),
+        BadRequest::BadKindName { .. } => "kind".into(),
+        BadRequest::IdempotencyKeyLength { .. } => "Idempotency-Key".into(),
+        BadRequest::LifeNotToBeHad { .. } => "min_life_s".into(),
+        BadRequest::BadPatience { .. } => "deadline_s".into(),
+    }
+}

@@ -1,0 +1,351 @@
+//! A gateway over real sockets: an engine on a store in memory that can be away, and a provider that takes everything and
+//! is spoken for by the test. Time stands still, so nothing depends on how fast a test runs.
+
+use async_trait::async_trait;
+use quittance_engine::{CallbackAddress, Engine, Heard, Settings, World};
+use quittance_gateway::{
+    Desk, Gateway, GatewaySettings, Hub, KeyDigest, Outbound, OutboundSettings, TenantSettings, Tenants,
+};
+use quittance_lifecycle::{
+    Delivery, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, ReportOutcome, SubmitOutcome, Tally,
+    Target, Timestamp, Word,
+};
+use quittance_ports::{
+    Account, Callback, Clock, Commit, Day, Due, Line, MemoryCourier, MemorySpill, MemoryStore, Provider,
+    Saying, Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Which,
+};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
+
+/// A moment in the year 2100.
+const NOW: Timestamp = Timestamp::from_millis(4_102_444_800_000);
+
+struct StillClock;
+
+#[async_trait]
+impl Clock for StillClock {
+    fn now(&self) -> Timestamp {
+        NOW
+    }
+
+    /// Nobody waits for a moment that never comes, but whoever is put off for a blink comes back.
+    async fn sleep_until(&self, moment: Timestamp) {
+        if moment > NOW + Duration::from_secs(1) {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Takes everything, and remembers what, where it is to call, and what it was asked.
+#[derive(Default)]
+pub(crate) struct Silent {
+    /// The task and the last segment of its callback address, by order.
+    taken: Mutex<BTreeMap<Key, (String, String)>>,
+    pub(crate) polls: AtomicUsize,
+    pub(crate) accounts: AtomicUsize,
+    pub(crate) reports: Mutex<Vec<(String, bool)>>,
+    pub(crate) account: Mutex<Option<Account>>,
+}
+
+impl Silent {
+    pub(crate) fn tasks(&self) -> usize {
+        self.taken.lock().unwrap().len()
+    }
+}
+
+#[async_trait]
+impl Provider for Silent {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        let segment = submission.callback.unwrap().rsplit('/').next().unwrap().to_owned();
+        let mut taken = self.taken.lock().unwrap();
+        let task = (taken.len() + 1).to_string();
+        taken.insert(submission.key, (task.clone(), segment));
+        SubmitOutcome::Accepted { task }
+    }
+
+    async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        self.polls.fetch_add(1, Ordering::Relaxed);
+        Vec::new()
+    }
+
+    async fn report(&self, task: &str, is_good: bool) -> ReportOutcome {
+        self.reports.lock().unwrap().push((task.to_owned(), is_good));
+        ReportOutcome::Taken
+    }
+
+    async fn account(&self) -> Option<Account> {
+        self.accounts.fetch_add(1, Ordering::Relaxed);
+        *self.account.lock().unwrap()
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        1
+    }
+
+    fn submit_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// `panic` stands for a bug of ours.
+    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
+        assert!(!callback.query.contains("panic"), "on purpose");
+        None
+    }
+}
+
+struct FlakyStore(MemoryStore, Arc<AtomicBool>);
+
+impl FlakyStore {
+    fn there(&self) -> Result<&MemoryStore, StoreError> {
+        if self.1.load(Ordering::Relaxed) {
+            return Err(StoreError::Unavailable { doing: "testing", source: "it is away".into() });
+        }
+        Ok(&self.0)
+    }
+}
+
+#[async_trait]
+impl Store for FlakyStore {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.there()?.load(key).await
+    }
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Arc<Order>,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        self.there()?.commit(expected, next, tally, at).await
+    }
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.there()?.claim_due(now, until, limit).await
+    }
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        self.there()?.shelf(target, now, limit).await
+    }
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        self.there()?.watch(key).await
+    }
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
+        self.there()?.list(which, after, limit).await
+    }
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.there()?.purge(now, limit).await
+    }
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        self.there()?.count(line, tally).await
+    }
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.there()?.books(from, to).await
+    }
+}
+
+/// One answer, as it came over the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: String,
+}
+
+pub(crate) struct Room {
+    pub(crate) gateway: Gateway,
+    pub(crate) silent: Arc<Silent>,
+    pub(crate) store_is_away: Arc<AtomicBool>,
+    pub(crate) address: SocketAddr,
+    engine: Arc<Engine>,
+}
+
+impl Room {
+    /// Without tenants: any key will do.
+    pub(crate) async fn open() -> Self {
+        Self::with(Vec::new(), GatewaySettings::default()).await
+    }
+
+    pub(crate) async fn with(tenants: Vec<TenantSettings>, settings: GatewaySettings) -> Self {
+        let room = Self::unheard(tenants, settings);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(room.gateway.serve(listener, None));
+        Self { address, ..room }
+    }
+
+    /// A gateway that does not listen yet.
+    pub(crate) fn unheard(tenants: Vec<TenantSettings>, settings: GatewaySettings) -> Self {
+        let store_is_away = Arc::new(AtomicBool::default());
+        let silent = Arc::new(Silent::default());
+        let clock: Arc<dyn Clock> = Arc::new(StillClock);
+        let world = World {
+            store: Arc::new(FlakyStore(MemoryStore::default(), Arc::clone(&store_is_away))),
+            provider: Arc::clone(&silent) as Arc<dyn Provider>,
+            clock: Arc::clone(&clock),
+            spill: Arc::new(MemorySpill::default()),
+            courier: Arc::new(MemoryCourier::default()),
+        };
+        let hub = Hub::new([]);
+        let kinds = |name: &str| {
+            Some(quittance_catalog::kind(name).unwrap_or_else(|| quittance_catalog::open_kind(name)))
+        };
+        let mut engine = Settings::new(1, kinds);
+        engine.callback = Some(CallbackAddress::new("http://localhost/callback", [7; 32]));
+        engine.targets.allow.push(quittance_engine::targets::HostPattern::parse("*").unwrap());
+        engine.on_commit = Some(hub.on_commit());
+        let engine = Arc::new(Engine::new(world, engine));
+        let worker = Arc::clone(&engine);
+        tokio::spawn(async move { worker.work().await });
+        let desk = Desk::new(
+            Arc::clone(&engine),
+            Arc::clone(&silent) as Arc<dyn Provider>,
+            Arc::clone(&clock),
+            Tenants::new(tenants, None),
+            hub,
+            Outbound::new(OutboundSettings::default(), clock),
+        );
+        let gateway = Gateway::new(desk, settings);
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        Self { gateway, silent, store_is_away, address, engine }
+    }
+
+    // ---- speaking for the provider -------------------------------------------------------------------------
+
+    async fn order(&self, id: &str, tenant: Option<&str>) -> Arc<Order> {
+        let desk = self.gateway.desk();
+        let caller = match tenant {
+            Some(key) => desk.tenants().caller(key).unwrap(),
+            None => desk.tenants().local().unwrap(),
+        };
+        desk.find(&caller, id.parse().unwrap()).await.unwrap()
+    }
+
+    /// What the provider says about the order of this id.
+    pub(crate) async fn settle(&self, id: &str, tenant: Option<&str>, word: Word) {
+        while self.order(id, tenant).await.phase.name() != "solving" {
+            tokio::task::yield_now().await;
+        }
+        let key = self.order(id, tenant).await.key;
+        let (task, segment) = self.silent.taken.lock().unwrap()[&key].clone();
+        assert_eq!(self.engine.called_back(&segment, Some(task), word).await.unwrap(), Heard::Applied);
+    }
+
+    pub(crate) async fn solve(&self, id: &str, goods: Goods) {
+        let word = Word::Answered(Delivery { goods, solved_at: None, cost: Money(850) });
+        self.settle(id, None, word).await;
+    }
+
+    pub(crate) async fn fail(&self, id: &str, code: &str) {
+        self.settle(id, None, Word::Faulted(Fault::new(FaultClass::Caller, code))).await;
+    }
+
+    // ---- asking --------------------------------------------------------------------------------------------
+
+    pub(crate) async fn connect(&self) -> Connection {
+        Connection::new(TcpStream::connect(self.address).await.unwrap())
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.connect().await.ask("GET", path, &[], b"").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, content_type: &str, body: impl AsRef<[u8]>) -> Reply {
+        self.connect().await.ask("POST", path, &[("Content-Type", content_type)], body.as_ref()).await
+    }
+
+    /// `res.php`, by GET, with a key.
+    pub(crate) async fn res(&self, query: &str) -> String {
+        self.get(&format!("/res.php?key={KEY}&{query}")).await.body
+    }
+
+    /// `in.php`, by POST, with a key.
+    pub(crate) async fn place(&self, form: &str) -> String {
+        self.post("/in.php", FORM, format!("key={KEY}&{form}")).await.body
+    }
+
+    /// An order for a token, and its id.
+    pub(crate) async fn token(&self, sitekey: &str) -> String {
+        let told =
+            self.place(&format!("method=turnstile&sitekey={sitekey}&pageurl=https://example.com/")).await;
+        told.strip_prefix("OK|").unwrap_or_else(|| panic!("{told}")).to_owned()
+    }
+}
+
+pub(crate) fn tenant(name: &str, key: &str) -> TenantSettings {
+    TenantSettings::new(name, KeyDigest::of(key))
+}
+
+/// A connection that is kept.
+pub(crate) struct Connection<S = TcpStream>(BufReader<S>);
+
+impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Connection<S> {
+    pub(crate) fn new(stream: S) -> Self {
+        Self(BufReader::new(stream))
+    }
+
+    pub(crate) async fn send(&mut self, bytes: &[u8]) {
+        // A server that turns a request away may do so before it has read all of it.
+        _ = self.0.write_all(bytes).await;
+    }
+
+    pub(crate) async fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Reply {
+        let mut head = format!("{method} {path} HTTP/1.1\r\n");
+        if !headers.iter().any(|(name, _)| *name == "Host") {
+            head.push_str("Host: localhost\r\n");
+        }
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+        self.send(&[head.as_bytes(), body].concat()).await;
+        self.reply().await.expect("an answer")
+    }
+
+    pub(crate) async fn line(&mut self) -> String {
+        let mut line = String::new();
+        _ = self.0.read_line(&mut line).await;
+        line
+    }
+
+    /// The status of an answer that has no body.
+    pub(crate) async fn status(&mut self) -> u16 {
+        self.line().await.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default()
+    }
+
+    /// The next answer; none, if the connection was closed without one.
+    pub(crate) async fn reply(&mut self) -> Option<Reply> {
+        let mut line = String::new();
+        if self.0.read_line(&mut line).await.ok()? == 0 {
+            return None;
+        }
+        let status = line.split(' ').nth(1)?.parse().ok()?;
+        let mut headers = BTreeMap::new();
+        loop {
+            let mut line = String::new();
+            self.0.read_line(&mut line).await.ok()?;
+            let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+            headers.insert(name.to_owned(), value.to_owned());
+        }
+        let mut body = vec![0; headers.get("content-length").map_or(0, |length| length.parse().unwrap())];
+        self.0.read_exact(&mut body).await.ok()?;
+        Some(Reply { status, headers, body: String::from_utf8_lossy(&body).into_owned() })
+    }
+}

@@ -1,0 +1,140 @@
+//! A whole gateway on a port of its own, in front of a provider that solves whatever it gets, at once.
+
+use async_trait::async_trait;
+use quittance_engine::{Engine, Settings, World};
+use quittance_gateway::{Desk, Gateway, GatewaySettings, Hub, Outbound, OutboundSettings, Tenants};
+use quittance_lifecycle::{Delivery, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Timestamp};
+use quittance_ports::{
+    Account, Callback, Clock, MemoryCourier, MemorySpill, MemoryStore, Provider, Saying, Submission,
+};
+use serde_json::Value;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// A moment in the year 2100; it stands still, so nothing here depends on how fast the test runs.
+const NOW: Timestamp = Timestamp::from_millis(4_102_444_800_000);
+
+struct StillClock;
+
+#[async_trait]
+impl Clock for StillClock {
+    fn now(&self) -> Timestamp {
+        NOW
+    }
+
+    async fn sleep_until(&self, moment: Timestamp) {
+        if moment > NOW + Duration::from_secs(1) {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+struct Prompt;
+
+#[async_trait]
+impl Provider for Prompt {
+    async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
+        SubmitOutcome::Answered(Delivery { goods: Goods::text("solved"), solved_at: None, cost: Money(1000) })
+    }
+
+    async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        Vec::new()
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        1
+    }
+
+    fn submit_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+        None
+    }
+
+    async fn report(&self, _task: &str, _is_good: bool) -> ReportOutcome {
+        ReportOutcome::Taken
+    }
+
+    async fn account(&self) -> Option<Account> {
+        Some(Account { balance: Some(Money(3_500_000)), threads: None })
+    }
+}
+
+pub(crate) struct House {
+    address: SocketAddr,
+}
+
+impl House {
+    pub(crate) async fn open() -> Self {
+        let provider: Arc<dyn Provider> = Arc::new(Prompt);
+        let world = World {
+            store: Arc::new(MemoryStore::default()),
+            provider: Arc::clone(&provider),
+            clock: Arc::new(StillClock),
+            spill: Arc::new(MemorySpill::default()),
+            courier: Arc::new(MemoryCourier::default()),
+        };
+        let engine = Arc::new(Engine::new(world, Settings::new(1, quittance_catalog::kind)));
+        let worker = Arc::clone(&engine);
+        tokio::spawn(async move { worker.work().await });
+        let tenants = Tenants::new(Vec::new(), None);
+        let clock = Arc::new(StillClock);
+        let outbound = Outbound::new(OutboundSettings::default(), Arc::new(StillClock));
+        let desk = Desk::new(engine, provider, clock, tenants, Hub::new([]), outbound);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(Gateway::new(desk, GatewaySettings::default()).serve(listener, None));
+        Self { address }
+    }
+
+    pub(crate) async fn connect(&self) -> Line {
+        Line(TcpStream::connect(self.address).await.unwrap())
+    }
+}
+
+/// One connection, used again and again.
+pub(crate) struct Line(TcpStream);
+
+impl Line {
+    /// The head of an answer in small letters, and its body.
+    pub(crate) async fn exchange(&mut self, method: &str, path: &str, body: &str) -> (String, String) {
+        let length = body.len();
+        let request =
+            format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n{body}");
+        self.0.write_all(request.as_bytes()).await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(self.0.read_u8().await.unwrap());
+        }
+        let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+        let length = head.split("content-length: ").nth(1).unwrap().lines().next().unwrap();
+        let mut body = vec![0; length.parse().unwrap()];
+        self.0.read_exact(&mut body).await.unwrap();
+        (head, String::from_utf8(body).unwrap())
+    }
+
+    /// What the JSON door answers: always 200, always JSON.
+    pub(crate) async fn ask(&mut self, path: &str, body: &Value) -> Value {
+        let (head, body) = self.exchange("POST", path, &body.to_string()).await;
+        assert!(head.starts_with("http/1.1 200 ok\r\n"), "{path}: {head}");
+        assert!(head.contains("\r\ncontent-type: application/json\r\n"), "{path}: {head}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    /// Polls without a pause until the task is no longer being worked on.
+    pub(crate) async fn result(&mut self, prefix: &str, id: &Value) -> Value {
+        let poll = serde_json::json!({"clientKey": "any", "taskId": id});
+        loop {
+            let told = self.ask(&format!("{prefix}/getTaskResult"), &poll).await;
+            if told["status"] != "processing" {
+                return told;
+            }
+        }
+    }
+}

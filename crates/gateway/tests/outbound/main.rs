@@ -1,0 +1,149 @@
+//! Callers who asked to be called, over real HTTP: what they are told, in which form, with which signature, and where nobody
+//! is ever called.
+#![forbid(unsafe_code)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should say where")]
+
+mod receiver;
+mod world;
+
+use quittance_gateway::{BadCallback, Declined, OrderId, Wish};
+use quittance_lifecycle::{Listener, Telling, Timestamp};
+use quittance_ports::Courier;
+use receiver::Receiver;
+use world::{SECRET, World, token};
+
+fn turnstile(site: &str, callback: Option<(String, &'static str)>) -> Wish {
+    let params = [("sitekey", site), ("pageurl", "https://example.com/")];
+    Wish {
+        kind: "turnstile".into(),
+        params: params.map(|(name, value)| (name.to_owned(), value.into())).into(),
+        callback,
+        ..Wish::default()
+    }
+}
+
+#[tokio::test]
+async fn each_protocol_is_called_in_the_form_that_it_promises() {
+    let receiver = Receiver::start(&[]).await;
+    let world = World::start(&["127.0.0.1"]).await;
+    for dialect in [
+        "2captcha",
+        "captchaai",
+        "json:2captcha",
+        "json:anticaptcha",
+        "json:capmonster",
+        "json:capsolver",
+        "v1",
+    ] {
+        let url = receiver.url(&format!("/hook?mine={}", dialect.replace(':', "-")));
+        let accepted =
+            world.desk.place(&world.caller, turnstile(dialect, Some((url, dialect)))).await.unwrap();
+        let heard = receiver.next().await;
+        let id = accepted.id.to_string();
+        let mine = format!("/hook?mine={}", dialect.replace(':', "-"));
+        match dialect {
+            "2captcha" => {
+                assert_eq!((heard.method.as_str(), heard.target.as_str()), ("POST", mine.as_str()));
+                assert_eq!(heard.header("content-type"), "application/x-www-form-urlencoded");
+                assert_eq!(heard.body, format!("id={id}&code={}", token(dialect)));
+            }
+            "captchaai" => {
+                assert_eq!(heard.method, "GET");
+                assert_eq!(heard.target, format!("{mine}&id={id}&code={}", token(dialect)));
+                assert_eq!(heard.body, "");
+            }
+            _ => {
+                assert_eq!((heard.method.as_str(), heard.target.as_str()), ("POST", mine.as_str()));
+                assert_eq!(heard.header("content-type"), "application/json");
+                let body: serde_json::Value = serde_json::from_str(&heard.body).unwrap();
+                assert!(heard.body.contains(&token(dialect).replace("%3A", ":")), "{}", heard.body);
+                if dialect == "v1" {
+                    assert_eq!(body["data"]["id"], id.as_str());
+                } else if dialect == "json:capsolver" {
+                    assert!(body["taskId"].is_string(), "{body}");
+                } else {
+                    assert_eq!(body["taskId"], accepted.id.number());
+                    assert_eq!((&body["errorId"], &body["status"]), (&0.into(), &"ready".into()));
+                }
+            }
+        }
+        let signed =
+            format!("{}.{}.{}", heard.header("webhook-id"), heard.header("webhook-timestamp"), heard.body);
+        assert_eq!(heard.header("webhook-signature"), receiver::signature(&SECRET, &signed));
+    }
+    world.stop().await;
+}
+
+/// A word that was not taken is said again, under the same name, so that whoever got it twice can tell.
+#[tokio::test]
+async fn a_word_that_was_not_taken_is_said_again_under_the_same_name() {
+    let receiver = Receiver::start(&[500]).await;
+    let world = World::start(&["127.0.0.1"]).await;
+    let wish = turnstile("again", Some((receiver.url("/"), "2captcha")));
+    let accepted = world.desk.place(&world.caller, wish).await.unwrap();
+    let (first, second) = (receiver.next().await, receiver.next().await);
+    assert_eq!(first.body, second.body);
+    assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
+    world.until_told(accepted.placed.key).await;
+    world.stop().await;
+}
+
+/// A redirect could lead inside, so none is followed: it counts as not taken.
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let receiver = Receiver::start(&[302]).await;
+    let world = World::start(&["127.0.0.1"]).await;
+    let wish = turnstile("redirected", Some((receiver.url("/from"), "2captcha")));
+    world.desk.place(&world.caller, wish).await.unwrap();
+    let (first, second) = (receiver.next().await, receiver.next().await);
+    assert_eq!((first.target.as_str(), second.target.as_str()), ("/from", "/from"));
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn an_address_inside_is_refused_and_nothing_is_bought() {
+    let receiver = Receiver::start(&[]).await;
+    let world = World::start(&[]).await;
+    for url in
+        [receiver.url("/"), receiver.url("/").replace("127.0.0.1", "localhost"), "http://10.0.0.1/".into()]
+    {
+        let declined = world.desk.place(&world.caller, turnstile("inside", Some((url, "2captcha")))).await;
+        assert!(matches!(declined, Err(Declined::Callback(BadCallback::Inside))), "{declined:?}");
+    }
+    assert_eq!(world.submits(), 0);
+    world.stop().await;
+}
+
+/// A name may change its mind after the order was accepted: it is judged again when it is called.
+#[tokio::test]
+async fn a_name_that_leads_inside_is_not_called() {
+    let receiver = Receiver::start(&[]).await;
+    let world = World::start(&[]).await;
+    let accepted = world.desk.place(&world.caller, turnstile("later", None)).await.unwrap();
+    let order = world.desk.find(&world.caller, accepted.id).await.unwrap();
+    let listener = Listener {
+        number: 1,
+        url: receiver.url("/").replace("127.0.0.1", "localhost"),
+        dialect: "2captcha".into(),
+        telling: Telling::Owed { at: Timestamp::ZERO, tries: 0 },
+    };
+    let told = world.outbound.tell(&order, &listener).await;
+    assert!(format!("{told:?}").contains("operator's network"), "{told:?}");
+    assert_eq!(receiver.heard(), 0);
+    world.stop().await;
+}
+
+#[tokio::test]
+async fn whoever_comes_after_the_answer_is_called_too() {
+    let receiver = Receiver::start(&[]).await;
+    let world = World::start(&["127.0.0.1"]).await;
+    let first = world.desk.place(&world.caller, turnstile("shared", None)).await.unwrap();
+    world.until_solved(first.placed.key).await;
+    let url = receiver.url("/late");
+    let second = world.desk.place(&world.caller, turnstile("shared", Some((url, "2captcha")))).await.unwrap();
+    assert_eq!(second.id, first.id);
+    assert_eq!(receiver.next().await.body, format!("id={}&code={}", first.id, token("shared")));
+    assert_eq!(OrderId::of(&first.placed.key, first.placed.origin), first.id);
+    assert_eq!(world.submits(), 1);
+    world.stop().await;
+}

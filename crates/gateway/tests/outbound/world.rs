@@ -1,0 +1,149 @@
+//! A node whose provider answers at once, so that there is something to tell.
+
+use async_trait::async_trait;
+use quittance_engine::{Engine, Settings, World as Ports};
+use quittance_gateway::{
+    Allowed, Caller, Desk, Hub, KeyDigest, Outbound, OutboundSettings, TenantSettings, Tenants,
+};
+use quittance_lifecycle::{
+    Delivery, Goods, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Timestamp, Value,
+};
+use quittance_ports::{Account, Callback, Clock, MemorySpill, MemoryStore, Provider, Saying, Submission};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+pub(crate) const SECRET: [u8; 32] = [9; 32];
+const KEY: &str = "0123456789abcdef0123456789abcdef";
+
+#[derive(Default)]
+struct Prompt(AtomicUsize);
+
+/// The answer for a site, as it stands in a form.
+pub(crate) fn token(site: &str) -> String {
+    format!("token-{}", site.replace(':', "%3A"))
+}
+
+#[async_trait]
+impl Provider for Prompt {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let Some(Value::Text(site)) = submission.terms.params.get("sitekey") else {
+            return SubmitOutcome::Unknown;
+        };
+        let goods = Goods::text(format!("token-{site}"));
+        SubmitOutcome::Answered(Delivery { goods, solved_at: None, cost: Money(2990) })
+    }
+
+    async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        Vec::new()
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        1
+    }
+
+    fn submit_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn hear(&self, _callback: &Callback<'_>) -> Option<Saying> {
+        None
+    }
+
+    async fn report(&self, _task: &str, _is_good: bool) -> ReportOutcome {
+        ReportOutcome::Taken
+    }
+
+    async fn account(&self) -> Option<Account> {
+        None
+    }
+}
+
+/// Time that passes a hundred times as fast, so that pauses between two tries take no time.
+struct Hasty(tokio::time::Instant);
+
+const HASTE: u32 = 100;
+
+#[async_trait]
+impl Clock for Hasty {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_000) + self.0.elapsed() * HASTE
+    }
+
+    async fn sleep_until(&self, moment: Timestamp) {
+        tokio::time::sleep(moment.since(self.now()) / HASTE).await;
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) desk: Desk,
+    pub(crate) caller: Caller,
+    pub(crate) outbound: Outbound,
+    provider: Arc<Prompt>,
+}
+
+impl World {
+    pub(crate) async fn start(allow: &[&str]) -> Self {
+        let clock: Arc<dyn Clock> = Arc::new(Hasty(tokio::time::Instant::now()));
+        let outbound = Outbound::new(
+            OutboundSettings {
+                allow: allow.iter().map(|text| Allowed::parse(text).unwrap()).collect(),
+                secrets: [("ada".to_owned(), SECRET)].into(),
+                ..OutboundSettings::default()
+            },
+            Arc::clone(&clock),
+        );
+        let provider = Arc::new(Prompt::default());
+        let ports = Ports {
+            store: Arc::new(MemoryStore::default()),
+            provider: Arc::clone(&provider) as Arc<dyn Provider>,
+            clock: Arc::clone(&clock),
+            spill: Arc::new(MemorySpill::default()),
+            courier: Arc::new(outbound.clone()),
+        };
+        let hub = Hub::new([]);
+        let mut settings = Settings::new(1, quittance_catalog::kind);
+        settings.on_commit = Some(hub.on_commit());
+        let engine = Arc::new(Engine::new(ports, settings));
+        let worker = Arc::clone(&engine);
+        tokio::spawn(async move { worker.work().await });
+        let tenants = Tenants::new(vec![TenantSettings::new("ada", KeyDigest::of(KEY))], None);
+        let caller = tenants.caller(KEY).unwrap();
+        let desk = Desk::new(
+            engine,
+            Arc::clone(&provider) as Arc<dyn Provider>,
+            clock,
+            tenants,
+            hub,
+            outbound.clone(),
+        );
+        Self { desk, caller, outbound, provider }
+    }
+
+    pub(crate) fn submits(&self) -> usize {
+        self.provider.0.load(Ordering::SeqCst)
+    }
+
+    pub(crate) async fn until_solved(&self, key: Key) {
+        self.until(key, |order| !order.is_awaited()).await;
+    }
+
+    pub(crate) async fn until_told(&self, key: Key) {
+        self.until(key, |order| order.listeners.is_empty()).await;
+    }
+
+    async fn until(&self, key: Key, is_so: impl Fn(&quittance_lifecycle::Order) -> bool) {
+        let mut events = self.desk.hub().watch();
+        loop {
+            if self.desk.engine().read(&key).await.unwrap().is_some_and(|order| is_so(&order)) {
+                return;
+            }
+            events.recv().await.unwrap();
+        }
+    }
+
+    pub(crate) async fn stop(&self) {
+        self.desk.engine().stop();
+    }
+}

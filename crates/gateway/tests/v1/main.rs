@@ -1,0 +1,15 @@
+//! The native API over real sockets, as its callers and the operator see it: every rule of the door, on an engine whose
+//! provider does what the site key says and whose clock moves when the test says so.
+#![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
+
+mod about;
+mod admin;
+mod events;
+mod idempotency;
+mod orders;
+mod problems;
+mod provider;
+mod store;
+mod talk;
+mod tenants;
+mod world;

@@ -1,0 +1,83 @@
+//! A provider that does what the site key says: `solve...` is answered at once, `hold...` is taken and answered when the
+//! test calls back, `refuse...` makes no sense to it, `die...` cannot be solved, `doubt...` is met with silence, and for
+//! `broke...` the account has no money.
+
+use async_trait::async_trait;
+use quittance_lifecycle::{
+    Delivery, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Value, Word,
+};
+use quittance_ports::{Account, Callback, Provider, Saying, Submission, Threads};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+pub(crate) const COST: Money = Money(2990);
+
+#[derive(Default)]
+pub(crate) struct Scripted {
+    /// How often each site key was submitted.
+    submits: Mutex<BTreeMap<String, u32>>,
+    /// Where to call about each site key.
+    callbacks: Mutex<BTreeMap<String, String>>,
+}
+
+fn delivery(text: &str) -> Delivery {
+    Delivery { goods: Goods::text(text), solved_at: None, cost: COST }
+}
+
+impl Scripted {
+    pub(crate) fn submits(&self, sitekey: &str) -> u32 {
+        self.submits.lock().unwrap().get(sitekey).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn callback(&self, sitekey: &str) -> Option<String> {
+        self.callbacks.lock().unwrap().get(sitekey).cloned()
+    }
+}
+
+#[async_trait]
+impl Provider for Scripted {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        let Some(Value::Text(sitekey)) = submission.terms.params.get("sitekey") else {
+            return SubmitOutcome::Answered(delivery("picture"));
+        };
+        *self.submits.lock().unwrap().entry(sitekey.clone()).or_default() += 1;
+        let callback = submission.callback.unwrap_or_default().to_owned();
+        self.callbacks.lock().unwrap().insert(sitekey.clone(), callback);
+        let faulted = |class, code: &str| SubmitOutcome::Refused(Fault::new(class, code));
+        match sitekey {
+            key if key.starts_with("solve") => SubmitOutcome::Answered(delivery(&format!("token of {key}"))),
+            key if key.starts_with("refuse") => faulted(FaultClass::Caller, "ERROR_WRONG_SITEKEY"),
+            key if key.starts_with("die") => faulted(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"),
+            key if key.starts_with("broke") => faulted(FaultClass::Broke, "ERROR_ZERO_BALANCE"),
+            key if key.starts_with("doubt") => SubmitOutcome::Unknown,
+            _ => SubmitOutcome::Accepted { task: "7".into() },
+        }
+    }
+
+    async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        Vec::new()
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        1
+    }
+
+    fn submit_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
+        let code = callback.query.split_once("code=")?.1;
+        Some(Saying { task: Some("7".into()), word: Word::Answered(delivery(code)) })
+    }
+
+    async fn report(&self, _task: &str, _is_good: bool) -> ReportOutcome {
+        ReportOutcome::Taken
+    }
+
+    async fn account(&self) -> Option<Account> {
+        let threads = Some(Threads { total: 5, working: 2 });
+        Some(Account { balance: Some(Money(12_500_000)), threads })
+    }
+}

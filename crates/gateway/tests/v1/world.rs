@@ -1,0 +1,189 @@
+//! A node with two tenants and an operator behind a real socket, and a clock that stands still until it is moved.
+
+use crate::provider::Scripted;
+use crate::store::FlakyStore;
+use crate::talk::{Answered, Ask};
+use async_trait::async_trait;
+use quittance_engine::{CallbackAddress, Engine, Settings, World};
+use quittance_gateway::{
+    CALLBACK_PATH, Desk, Gateway, GatewaySettings, Hub, KeyDigest, Outbound, OutboundSettings,
+    TenantSettings, Tenants,
+};
+use quittance_lifecycle::{Timestamp, WithoutWord};
+use quittance_ports::{Clock, MemoryCourier, MemorySpill, Provider, Store};
+use serde_json::{Value, json};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+
+pub(crate) const ANNA: &str = "anna567890anna567890anna567890an";
+pub(crate) const BERT: &str = "bert567890bert567890bert567890be";
+pub(crate) const ADMIN: &str = "the operator's own key, of any length";
+
+/// A moment in the year 2100. It moves only when the test says so; whoever is put off for no more than a second comes back.
+pub(crate) struct SlowClock {
+    now: AtomicU64,
+    moved: tokio::sync::Notify,
+}
+
+#[async_trait]
+impl Clock for SlowClock {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now.load(Ordering::Relaxed))
+    }
+
+    async fn sleep_until(&self, moment: Timestamp) {
+        let soon = self.now() + Duration::from_secs(1);
+        while moment > soon && moment > self.now() {
+            let moved = self.moved.notified();
+            if moment > self.now() {
+                moved.await;
+            }
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub(crate) struct Room {
+    pub(crate) address: SocketAddr,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) provider: Arc<Scripted>,
+    pub(crate) store: Arc<FlakyStore>,
+    pub(crate) gateway: Gateway,
+    clock: Arc<SlowClock>,
+}
+
+impl Room {
+    pub(crate) async fn new() -> Self {
+        let tenant = |name: &str, key: &str| TenantSettings::new(name, KeyDigest::of(key));
+        Self::with(vec![tenant("anna", ANNA), tenant("bert", BERT)]).await
+    }
+
+    pub(crate) async fn with(tenants: Vec<TenantSettings>) -> Self {
+        Self::build(tenants, true).await
+    }
+
+    /// Nobody can call back, so a doubt is a dead letter at once.
+    pub(crate) async fn in_doubt() -> Self {
+        Self::build(vec![TenantSettings::new("anna", KeyDigest::of(ANNA))], false).await
+    }
+
+    async fn build(tenants: Vec<TenantSettings>, has_callbacks: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let clock =
+            Arc::new(SlowClock { now: AtomicU64::new(4_102_444_800_000), moved: tokio::sync::Notify::new() });
+        let (provider, store) = (Arc::new(Scripted::default()), Arc::new(FlakyStore::default()));
+        let limited =
+            tenants.iter().filter(|tenant| tenant.open_max.is_some()).map(|tenant| tenant.name.clone());
+        let hub = Hub::new(limited.collect::<Vec<_>>());
+        let world = World {
+            store: Arc::clone(&store) as Arc<dyn Store>,
+            provider: Arc::clone(&provider) as Arc<dyn Provider>,
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            spill: Arc::new(MemorySpill::default()),
+            courier: Arc::new(MemoryCourier::default()),
+        };
+        let mut settings = Settings::new(1, quittance_catalog::kind);
+        let callback = || CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]);
+        settings.callback = has_callbacks.then(callback);
+        settings.policy.without_word = WithoutWord::Bury;
+        settings.on_commit = Some(hub.on_commit());
+        let engine = Arc::new(Engine::new(world, settings));
+        let worker = Arc::clone(&engine);
+        tokio::spawn(async move { worker.work().await });
+        let outbound = Outbound::new(OutboundSettings::default(), Arc::clone(&clock) as Arc<dyn Clock>);
+        let admin = (!tenants.is_empty()).then(|| KeyDigest::of(ADMIN));
+        let desk = Desk::new(
+            Arc::clone(&engine),
+            Arc::clone(&provider) as Arc<dyn Provider>,
+            Arc::clone(&clock) as Arc<dyn Clock>,
+            Tenants::new(tenants, admin),
+            hub,
+            outbound,
+        );
+        let gateway = Gateway::new(desk, GatewaySettings::default());
+        tokio::spawn(gateway.serve(listener, None));
+        Self { address, engine, provider, store, gateway, clock }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pass(&self, span: Duration) {
+        self.clock.now.fetch_add(u64::try_from(span.as_millis()).unwrap(), Ordering::Relaxed);
+        self.clock.moved.notify_waiters();
+    }
+
+    pub(crate) async fn ask(&self, ask: Ask) -> Answered {
+        ask.of(self.address).await
+    }
+
+    /// As anna.
+    pub(crate) async fn get(&self, path: &str) -> Answered {
+        self.ask(Ask::get(path).key(ANNA)).await
+    }
+
+    /// As anna, waiting for the end.
+    pub(crate) async fn end_of(&self, path: &str) -> Value {
+        self.ask(Ask::get(path).key(ANNA).header("Prefer", "wait=60")).await.order(200)
+    }
+
+    /// As anna, without waiting.
+    pub(crate) async fn place(&self, sitekey: &str) -> Answered {
+        self.ask(Ask::post("/v1/orders", &order(sitekey)).key(ANNA)).await
+    }
+
+    /// As anna, under this key, and waiting.
+    pub(crate) async fn place_keyed(&self, sitekey: &str, key: &str) -> Answered {
+        self.ask(keyed(&order(sitekey), key)).await
+    }
+
+    /// The provider calls back about a site key, once it has taken it.
+    pub(crate) async fn call_back(&self, sitekey: &str, token: &str) {
+        let address = loop {
+            if let Some(address) = self.provider.callback(sitekey) {
+                break address;
+            }
+            tokio::task::yield_now().await;
+        };
+        let path = &address[address.find(CALLBACK_PATH).unwrap()..];
+        assert_eq!(self.ask(Ask::get(format!("{path}?code={token}"))).await.status, 200);
+    }
+
+    /// Lets time pass, little by little, until the order has come to its end.
+    pub(crate) async fn run_out(&self, path: &str) -> Value {
+        loop {
+            let order = self.get(path).await.order(200);
+            if order["status"] != "pending" {
+                return order;
+            }
+            self.pass(Duration::from_millis(50));
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Looks until the order is in this phase.
+    pub(crate) async fn until(&self, path: &str, phase: &str) -> Value {
+        loop {
+            let order = self.get(path).await.order(200);
+            if order["phase"] == phase {
+                return order;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// An order for a page that is nobody's.
+pub(crate) fn order(sitekey: &str) -> Value {
+    json!({ "kind": "turnstile", "params": { "sitekey": sitekey, "pageurl": "https://shop.example.com/" } })
+}
+
+pub(crate) fn keyed(order: &Value, key: &str) -> Ask {
+    Ask::post("/v1/orders", order).key(ANNA).header("Idempotency-Key", key).header("Prefer", "wait=60")
+}
+
+pub(crate) fn path_of(order: &Value) -> String {
+    format!("/v1/orders/{}", order["id"].as_str().unwrap())
+}

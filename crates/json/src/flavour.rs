@@ -1,0 +1,187 @@
+//! How the providers that speak the JSON task protocol differ, as data: whoever needs to know asks here and compares no
+//! names. The same facts serve both sides, what a provider will answer and what our own door must.
+
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Flavour {
+    TwoCaptcha,
+    AntiCaptcha,
+    CapSolver,
+    CapMonster,
+}
+
+/// How a finished task is described besides its solution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extras {
+    pub cost: bool,
+    pub ip: bool,
+    /// `createTime` and `endTime`, in seconds.
+    pub times: bool,
+    pub solve_count: bool,
+}
+
+/// What it takes and how long it keeps it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    pub first_poll: Duration,
+    pub poll_interval: Duration,
+    /// After so many questions about one task it answers no more.
+    pub queries_per_task_max: Option<u32>,
+    /// How long a result can be read.
+    pub result_kept: Option<Duration>,
+    /// The least time between two questions about the balance.
+    pub balance_interval: Duration,
+    pub file_bytes_max: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Facts {
+    pub name: &'static str,
+    pub ids_are_uuids: bool,
+    /// Whether the answer to `createTask` says how the task stands.
+    pub status_in_create: bool,
+    /// Whether `getTaskResult` names the task once more.
+    pub echoes_task: bool,
+    pub error_id_always_one: bool,
+    pub cost_is_string: bool,
+    /// What a task is called that nobody has begun.
+    pub status_new: &'static str,
+    pub status_pending: &'static str,
+    pub status_ready: &'static str,
+    pub status_failed: Option<&'static str>,
+    /// The HTTP status of an error, and of one about the key.
+    pub http_error: u16,
+    pub http_key_error: u16,
+    pub extras: Extras,
+    /// Where to say that an answer was good, or bad: one endpoint for each sort of task, the likeliest first.
+    pub report_good: &'static [&'static str],
+    pub report_bad: &'static [&'static str],
+    pub limits: Limits,
+}
+
+const fn seconds(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+const TWO_CAPTCHA: Facts = Facts {
+    name: "2captcha",
+    ids_are_uuids: false,
+    status_in_create: false,
+    echoes_task: false,
+    error_id_always_one: false,
+    cost_is_string: true,
+    status_new: "processing",
+    status_pending: "processing",
+    status_ready: "ready",
+    status_failed: None,
+    http_error: 200,
+    http_key_error: 200,
+    extras: Extras { cost: true, ip: true, times: true, solve_count: true },
+    report_good: &["reportCorrect"],
+    report_bad: &["reportIncorrect"],
+    limits: Limits {
+        first_poll: seconds(5),
+        poll_interval: seconds(5),
+        queries_per_task_max: None,
+        result_kept: None,
+        balance_interval: seconds(0),
+        file_bytes_max: 600 * 1024,
+    },
+};
+
+const ANTI_CAPTCHA: Facts = Facts {
+    name: "anticaptcha",
+    report_good: &["reportCorrectRecaptcha"],
+    report_bad: &["reportIncorrectRecaptcha", "reportIncorrectImageCaptcha", "reportIncorrectHcaptcha"],
+    limits: Limits {
+        poll_interval: seconds(3),
+        // Counted from the solve, and the same for reports.
+        result_kept: Some(seconds(60)),
+        balance_interval: seconds(30),
+        file_bytes_max: 500 * 1024,
+        ..TWO_CAPTCHA.limits
+    },
+    ..TWO_CAPTCHA
+};
+
+const CAP_SOLVER: Facts = Facts {
+    name: "capsolver",
+    ids_are_uuids: true,
+    status_in_create: true,
+    echoes_task: true,
+    error_id_always_one: true,
+    cost_is_string: false,
+    status_new: "idle",
+    status_failed: Some("failed"),
+    http_error: 400,
+    http_key_error: 401,
+    extras: Extras { cost: false, ip: false, times: false, solve_count: false },
+    report_good: &["feedbackTask"],
+    report_bad: &["feedbackTask"],
+    limits: Limits {
+        first_poll: seconds(2),
+        poll_interval: seconds(3),
+        queries_per_task_max: Some(120),
+        // Counted from the creation.
+        result_kept: Some(seconds(300)),
+        balance_interval: seconds(0),
+        file_bytes_max: 1024 * 1024,
+    },
+    ..TWO_CAPTCHA
+};
+
+const CAP_MONSTER: Facts = Facts {
+    name: "capmonster",
+    error_id_always_one: true,
+    cost_is_string: false,
+    extras: Extras { cost: false, ip: false, times: false, solve_count: false },
+    report_good: &[],
+    report_bad: &["reportIncorrectTokenCaptcha", "reportIncorrectImageCaptcha"],
+    limits: Limits {
+        first_poll: seconds(3),
+        poll_interval: seconds(2),
+        queries_per_task_max: Some(120),
+        result_kept: Some(seconds(300)),
+        balance_interval: seconds(0),
+        file_bytes_max: 50 * 1024,
+    },
+    ..TWO_CAPTCHA
+};
+
+impl Flavour {
+    pub const ALL: [Self; 4] = [Self::TwoCaptcha, Self::AntiCaptcha, Self::CapSolver, Self::CapMonster];
+
+    #[must_use]
+    pub const fn facts(self) -> &'static Facts {
+        match self {
+            Self::TwoCaptcha => &TWO_CAPTCHA,
+            Self::AntiCaptcha => &ANTI_CAPTCHA,
+            Self::CapSolver => &CAP_SOLVER,
+            Self::CapMonster => &CAP_MONSTER,
+        }
+    }
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.facts().name
+    }
+
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|flavour| flavour.name() == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flavour_is_found_by_its_name_and_no_other() {
+        for flavour in Flavour::ALL {
+            assert_eq!(Flavour::parse(flavour.name()), Some(flavour));
+        }
+        assert_eq!(Flavour::parse("CapSolver"), None);
+    }
+}

@@ -1,0 +1,24 @@
+//! How the JSON task protocol (`createTask` / `getTaskResult`) is spelled: the only crate that may know. Which task type
+//! stands for which kind, what a solution looks like, what each code means and what a server of each flavour
+//! answers. It does no I/O; the provider, the simulator and the gateway's door do.
+#![forbid(unsafe_code)]
+
+pub mod answer;
+pub mod code;
+pub mod flavour;
+pub mod id;
+mod money;
+pub mod reply;
+pub mod solution;
+pub mod task;
+
+pub use answer::{
+    AccountReply, CreateReply, REPLY_BYTES_MAX, ReportReply, ResultReply, Sight, read_balance, read_callback,
+    read_create, read_report, read_result,
+};
+pub use code::{CodeRow, FaultCodes, error_id};
+pub use flavour::{Facts, Flavour};
+pub use id::{TaskId, id_of_uuid, read_task_id, uuid_of};
+pub use reply::{Finished, balance, created, error, processing, ready, reported};
+pub use solution::{read_solution, solution};
+pub use task::{BadTask, CannotSpell, Wanted, spell, understand};

@@ -1,0 +1,205 @@
+//! Which task type and which fields stand for which kind, both ways: [`spell`] writes an order as a provider wants to
+//! read it, [`understand`] reads what a client wrote. What comes out are the words of the catalog, which are those of the
+//! classic protocol: an order placed through one door is joined through the other.
+
+mod field;
+mod proxy;
+mod rows;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use crate::flavour::Flavour;
+use quittance_catalog::CONTROL;
+use quittance_lifecycle::Value as Param;
+use rows::TABLE;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use table::{COMMON, Name, PLAIN, Row, Shape};
+
+/// What a client wants, in the words of the catalog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub kind: String,
+    pub params: BTreeMap<String, Param>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadTask {
+    #[error("the task has no `type`")]
+    NoType,
+    #[error("`{field}` is not a file in base64")]
+    NotBase64 { field: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotSpell {
+    #[error("the JSON protocol has no task type for `{kind}`")]
+    NoType { kind: String },
+    #[error("the proxy is not written as host:port or login:pass@host:port")]
+    Proxy,
+}
+
+impl Row {
+    fn is_told_by(&self, stem: &str, task: &Map<String, Value>) -> bool {
+        let (with, without) = self.types;
+        let (ours, theirs) = self.at_cap_solver.unwrap_or(self.types);
+        let is_named = [with, without, ours, theirs].iter().any(|name| stem_of(name) == stem)
+            || self.also.contains(&stem);
+        let tells = |path: &str, said: Option<&str>| match (field::at(task, path), said) {
+            (Some(value), Some(said)) => field::text(value).as_deref() == Some(said),
+            (Some(value), None) => field::text(value).is_some_and(|text| !text.is_empty()),
+            (None, _) => false,
+        };
+        is_named && (self.told_by.is_empty() || self.told_by.iter().any(|(path, said)| tells(path, *said)))
+    }
+
+    /// Where it stands in the list, and what it is; the earlier, the more it counts.
+    fn name_of(&self, theirs: &str) -> Option<(usize, Name)> {
+        let all = self.names.iter().chain(COMMON).enumerate();
+        all.map(|(at, name)| (at, *name)).find(|(_, name)| name.theirs.eq_ignore_ascii_case(theirs))
+    }
+
+    fn name_for(&self, flavour: Flavour, ours: &str) -> Option<Name> {
+        let usual = *self.names.iter().chain(COMMON).find(|name| name.ours == ours)?;
+        let own = self.elsewhere.iter().find(|(at, name, _)| *at == flavour && *name == ours);
+        Some(own.map_or(usual, |(_, _, theirs)| Name { theirs, ..usual }))
+    }
+
+    fn is_mark(&self, theirs: &str, value: &Value) -> bool {
+        let says = |said: &str| field::text(value).as_deref() == Some(said);
+        self.marks.iter().any(|(mark, said, _)| *mark == theirs && says(said))
+    }
+
+    fn fits(&self, flavour: Flavour, kind: &str, params: &BTreeMap<String, Param>) -> bool {
+        let is_theirs = self.only.is_empty() || self.only.contains(&flavour);
+        let says = |(name, said): &(&str, &str)| {
+            params.get(*name).is_some_and(|value| value.as_bytes() == said.as_bytes())
+        };
+        self.kind == kind && is_theirs && self.implied.iter().all(says)
+    }
+}
+
+/// The type without its case and without saying that there is no proxy.
+fn stem_of(name: &str) -> String {
+    let name = name.to_ascii_lowercase();
+    name.strip_suffix("proxyless").map_or(name.clone(), str::to_owned)
+}
+
+/// What a client's `task` asks for, whichever provider's spelling it follows. A type that nobody has described is a
+/// kind of its own name, and its fields pass through; only the page and the proxy are called as they are
+/// everywhere, because what may be automated is asked of every order.
+pub fn understand(task: &Map<String, Value>) -> Result<Wanted, BadTask> {
+    let named = match task.get("type") {
+        Some(Value::String(name)) if !name.trim().is_empty() => name.trim(),
+        _ => return Err(BadTask::NoType),
+    };
+    let stem = stem_of(named);
+    let row = TABLE.iter().find(|row| row.is_told_by(&stem, task)).unwrap_or(&PLAIN);
+    let kind = if row.kind.is_empty() { named } else { row.kind };
+    let is_proxyless = !row.kind.is_empty() && named.to_ascii_lowercase().ends_with("proxyless");
+    let mut params = BTreeMap::new();
+    let mut places = BTreeMap::new();
+    for (theirs, value) in field::flatten(task, row) {
+        let is_about_talk = theirs == "type" || CONTROL.contains(&theirs.as_str());
+        if is_about_talk
+            || proxy::is_field(&theirs)
+            || row.is_mark(&theirs, &value)
+            || says_nothing(&theirs, &value)
+        {
+            continue;
+        }
+        let (place, name) = match row.name_of(&theirs) {
+            Some((place, name)) => (place, Some(name)),
+            None => (usize::MAX, None),
+        };
+        let ours = name.map_or(theirs.as_str(), |name| name.ours);
+        if places.get(ours).is_some_and(|taken| *taken <= place) {
+            continue;
+        }
+        let shape = name.map_or(Shape::Text, |name| name.shape);
+        let read = field::read(shape, &value).ok_or(BadTask::NotBase64 { field: theirs.clone() })?;
+        if let Some(param) = read {
+            places.insert(ours.to_owned(), place);
+            params.insert(ours.to_owned(), param);
+        }
+    }
+    for (name, said) in row.implied {
+        params.insert((*name).to_owned(), Param::from(*said));
+    }
+    // A provider would not look at it, so it must not make another order.
+    if !is_proxyless {
+        proxy::understand(task, &mut params);
+    }
+    Ok(Wanted { kind: kind.to_owned(), params })
+}
+
+/// A wish that is not there, written out: `nocache` is CapMonster's.
+fn says_nothing(theirs: &str, value: &Value) -> bool {
+    theirs == "nocache" && *value == Value::Bool(false)
+}
+
+/// The `task` for a provider of this flavour.
+pub fn spell(
+    flavour: Flavour,
+    kind: &str,
+    params: &BTreeMap<String, Param>,
+) -> Result<Map<String, Value>, CannotSpell> {
+    let row = match TABLE.iter().find(|row| row.fits(flavour, kind, params)) {
+        Some(row) => row,
+        None if quittance_catalog::kind(kind).is_some() => {
+            return Err(CannotSpell::NoType { kind: kind.to_owned() });
+        }
+        None => &PLAIN,
+    };
+    let text = |name: &str| match params.get(name) {
+        Some(Param::Text(text)) if !text.is_empty() => Some(text.as_str()),
+        _ => None,
+    };
+    let mut task = Map::new();
+    for (ours, param) in params {
+        let is_said = row.implied.iter().any(|(name, _)| name == ours);
+        if is_said || matches!(ours.as_str(), "proxy" | "proxytype") || CONTROL.contains(&ours.as_str()) {
+            continue;
+        }
+        let name = row.name_for(flavour, ours);
+        let theirs = name.map_or(ours.as_str(), |name| name.theirs);
+        if let Some(value) = field::write(name.map(|name| name.shape), param) {
+            field::put(&mut task, theirs, value);
+        }
+    }
+    for (theirs, said, shape) in row.marks {
+        if let Some(value) = field::write(Some(*shape), &Param::from(*said)) {
+            field::put(&mut task, theirs, value);
+        }
+    }
+    for name in row.packed {
+        if let Some(inner @ Value::Object(_)) = task.get(*name) {
+            let text = inner.to_string();
+            task.insert((*name).to_owned(), Value::String(text));
+        }
+    }
+    if let (Flavour::AntiCaptcha, "recaptcha_v3") = (flavour, kind) {
+        task.insert("minScore".to_owned(), Value::from(field::score(text("min_score"))));
+    }
+    let named = type_of(row, flavour, kind, text("proxy").is_some());
+    // Whoever does not look at it need not know it.
+    let is_proxyless = !row.kind.is_empty() && named.to_ascii_lowercase().ends_with("proxyless");
+    if let Some(proxy) = text("proxy").filter(|_| !is_proxyless) {
+        task.extend(proxy::spell(proxy, text("proxytype")).ok_or(CannotSpell::Proxy)?);
+    }
+    task.insert("type".to_owned(), Value::from(named));
+    Ok(task)
+}
+
+fn type_of<'a>(row: &Row, flavour: Flavour, kind: &'a str, has_proxy: bool) -> &'a str {
+    let (with, without) = match (flavour, row.at_cap_solver) {
+        (Flavour::CapSolver, Some(types)) => types,
+        _ => row.types,
+    };
+    match (row.kind.is_empty(), has_proxy) {
+        (true, _) => kind,
+        (false, true) => with,
+        (false, false) => without,
+    }
+}

@@ -1,0 +1,178 @@
+//! One field of a task, between JSON and ours. What has a type on the wire and none with us (`true`, 3, an object) gets it
+//! back when it is written again.
+
+use super::table::{Row, Shape};
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use quittance_lifecycle::Value as Param;
+use serde_json::{Map, Number, Value};
+
+/// As clients write it, and not only as it should be written.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+
+/// A number of so many letters is rather a count than somebody's name; longer ones stay text.
+const COUNT_LETTERS_MAX: usize = 5;
+
+/// The field that a path leads to, at most one object deep. An object may be packed into a text.
+pub(super) fn at<'a>(task: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
+    match path.split_once('.') {
+        Some((outer, inner)) => task.get(outer)?.get(inner),
+        None => task.get(path),
+    }
+}
+
+/// The fields by their paths. An object is taken apart only as far as somebody knows a name for what is in it.
+pub(super) fn flatten(task: &Map<String, Value>, row: &Row) -> Vec<(String, Value)> {
+    let mut fields = Vec::with_capacity(task.len());
+    for (name, value) in task {
+        let inner = match value {
+            Value::Object(inner) => Some(inner.clone()),
+            Value::String(text) if row.packed.contains(&name.as_str()) => {
+                serde_json::from_str::<Map<String, Value>>(text).ok()
+            }
+            _ => None,
+        };
+        let Some(inner) = inner else {
+            fields.push((name.clone(), value.clone()));
+            continue;
+        };
+        let mut rest = Map::new();
+        for (inside, value) in inner {
+            let path = format!("{name}.{inside}");
+            if row.name_of(&path).is_some() {
+                fields.push((path, value));
+            } else {
+                rest.insert(inside, value);
+            }
+        }
+        if !rest.is_empty() {
+            fields.push((name.clone(), Value::Object(rest)));
+        }
+    }
+    fields
+}
+
+/// What it says, as text; nothing for `null`.
+pub(super) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::Bool(said) => Some(said.to_string()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) => Some(text.clone()),
+        Value::Array(_) | Value::Object(_) => Some(value.to_string()),
+    }
+}
+
+/// Ours: nothing inside if the field says nothing, and nothing at all if it should be a file and is none.
+pub(super) fn read(shape: Shape, value: &Value) -> Option<Option<Param>> {
+    let said = match (shape, value) {
+        (Shape::Flag | Shape::Number, Value::Bool(said)) => Some(u8::from(*said).to_string()),
+        _ => text(value),
+    };
+    let Some(said) = said.filter(|said| !said.is_empty()) else { return Some(None) };
+    let said = match shape {
+        Shape::File => return decode(&said).map(|bytes| Some(Param::Bytes(bytes))),
+        Shape::Flag => match said.as_str() {
+            "true" | "True" => "1".to_owned(),
+            "false" | "False" => "0".to_owned(),
+            _ => said,
+        },
+        Shape::Host if !said.contains("://") => format!("https://{said}"),
+        Shape::Cookies => recut(&said, '=', ':', ";"),
+        Shape::Text | Shape::Number | Shape::Host => said,
+    };
+    Some(Some(Param::Text(said)))
+}
+
+/// Theirs; nothing, if it says nothing. Without a shape it gets the type that it looks like.
+pub(super) fn write(shape: Option<Shape>, param: &Param) -> Option<Value> {
+    let text = match param {
+        Param::Bytes(bytes) => return Some(Value::String(BASE64.encode(bytes))),
+        Param::Text(text) if text.is_empty() => return None,
+        Param::Text(text) => text,
+    };
+    Some(match shape {
+        Some(Shape::Flag) => match text.as_str() {
+            "1" => Value::Bool(true),
+            "0" => Value::Bool(false),
+            _ => Value::from(text.as_str()),
+        },
+        Some(Shape::Number) => number(text).unwrap_or_else(|| Value::from(text.as_str())),
+        Some(Shape::Host) => Value::from(text.strip_prefix("https://").unwrap_or(text)),
+        Some(Shape::Cookies) => Value::String(recut(text, ':', '=', "; ")),
+        Some(Shape::Text | Shape::File) => Value::from(text.as_str()),
+        None => typed(text),
+    })
+}
+
+fn typed(text: &str) -> Value {
+    match text {
+        "true" => Value::Bool(true),
+        "false" => Value::Bool(false),
+        text if text.starts_with(['{', '[']) => {
+            serde_json::from_str(text).unwrap_or_else(|_| Value::from(text))
+        }
+        text if text.len() <= COUNT_LETTERS_MAX => number(text).unwrap_or_else(|| Value::from(text)),
+        text => Value::from(text),
+    }
+}
+
+/// The number, if it would be written in just this way.
+fn number(text: &str) -> Option<Value> {
+    let number: Number = text.parse().ok()?;
+    (number.to_string() == text).then_some(Value::Number(number))
+}
+
+/// The least score that is at least what was asked for, of those that Anti-Captcha offers; it wants to be told one.
+pub(super) fn score(asked: Option<&str>) -> f64 {
+    const OFFERED: [f64; 3] = [0.3, 0.7, 0.9];
+    /// What leaving it out means everywhere else.
+    const USUAL: f64 = 0.4;
+    let asked = asked.and_then(|text| text.parse().ok()).unwrap_or(USUAL);
+    OFFERED.into_iter().find(|offered| *offered >= asked).unwrap_or(OFFERED[2])
+}
+
+pub(super) fn put(task: &mut Map<String, Value>, path: &str, value: Value) {
+    match path.split_once('.') {
+        Some((outer, inner)) => {
+            let object = task.entry(outer).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(object) = object {
+                object.insert(inner.to_owned(), value);
+            }
+        }
+        None => match (task.get_mut(path), value) {
+            (Some(Value::Object(there)), Value::Object(more)) => there.extend(more),
+            (_, value) => {
+                task.insert(path.to_owned(), value);
+            }
+        },
+    }
+}
+
+/// Pairs that are joined by `from`, joined by `to`; untouched if they are not all written so.
+fn recut(text: &str, from: char, to: char, between: &str) -> String {
+    let pairs: Vec<_> = text.split(';').map(str::trim).filter(|pair| !pair.is_empty()).collect();
+    let cut = |pair: &&str| match pair.find(['=', ':']) {
+        Some(at) if pair[at..].starts_with(from) => Some(format!("{}{to}{}", &pair[..at], &pair[at + 1..])),
+        _ => None,
+    };
+    let recut: Option<Vec<_>> = pairs.iter().map(cut).collect();
+    recut.filter(|pairs| !pairs.is_empty()).map_or(text.to_owned(), |pairs| pairs.join(between))
+}
+
+/// Base64, also as the body of a data address or in lines.
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim();
+    let text = match text.strip_prefix("data:") {
+        Some(address) => address.split_once(',')?.1.trim(),
+        None => text,
+    };
+    let text: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    BASE64.decode(text).ok().filter(|bytes| !bytes.is_empty())
+}

@@ -1,0 +1,246 @@
+//! The provider as the engine knows it: what was said on the wire, turned into outcomes. Every rule about what a status
+//! or a silence means for a submit is in [`JsonProvider::judge`] and `submit`.
+
+use crate::account::Told;
+use crate::manners::{Questions, Strange};
+use crate::settings::{BadSettings, Settings};
+use async_trait::async_trait;
+use bytes::Bytes;
+use quittance_json::{
+    CannotSpell, CreateReply, FaultCodes, Flavour, ResultReply, id, read_callback, read_create, read_result,
+    spell,
+};
+use quittance_lifecycle::{
+    Delivery, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Timestamp,
+    Word,
+};
+use quittance_ports::{Account, Callback, Provider, Saying, Submission};
+use quittance_wire::{ApiKey, Client, Reply, Trouble};
+use serde_json::{Map, Value};
+use std::fmt;
+use std::time::Duration;
+
+/// How many of the words are shown that come with a code that nobody has seen.
+const WORDS_CHARS_MAX: usize = 300;
+
+pub struct JsonProvider {
+    name: String,
+    pub(crate) flavour: Flavour,
+    pub(crate) codes: FaultCodes,
+    client: Client,
+    pub(crate) key: ApiKey,
+    submit_timeout: Duration,
+    pub(crate) poll_timeout: Duration,
+    submit_interval: Duration,
+    questions: Questions,
+    pub(crate) told: Told,
+    strange: Strange,
+}
+
+impl fmt::Debug for JsonProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, flavour, client, .. } = self;
+        write!(f, "JsonProvider({name:?}, {} at {:?})", flavour.name(), client.base().authority())
+    }
+}
+
+impl JsonProvider {
+    pub fn new(settings: Settings) -> Result<Self, BadSettings> {
+        let client = settings.client()?;
+        let limits = settings.flavour.facts().limits;
+        let codes = FaultCodes::of(settings.flavour);
+        Ok(Self {
+            name: settings.name,
+            flavour: settings.flavour,
+            codes: settings.codes.into_iter().fold(codes, |codes, (code, class)| codes.with(code, class)),
+            client,
+            key: settings.key,
+            submit_timeout: settings.submit_timeout,
+            poll_timeout: settings.poll_timeout,
+            submit_interval: settings.pace.submit_interval.unwrap_or_default(),
+            questions: Questions::new(settings.pace.queries_per_task_max.or(limits.queries_per_task_max)),
+            told: Told::new(limits.balance_interval),
+            strange: Strange::default(),
+        })
+    }
+
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The table of codes as it stands for this provider, for people to read.
+    #[must_use]
+    pub const fn codes(&self) -> &FaultCodes {
+        &self.codes
+    }
+
+    pub(crate) fn fault(&self, class: FaultClass, words: impl Into<String>) -> Fault {
+        Fault::new(class, self.key.conceal(words.into()))
+    }
+
+    /// Sends what is said with the key in it, and returns the answer without.
+    pub(crate) async fn post(
+        &self,
+        method: &str,
+        mut said: Map<String, Value>,
+        patience: Duration,
+    ) -> Result<Reply, Trouble> {
+        said.insert("clientKey".to_owned(), Value::from(self.key.reveal()));
+        let body = Bytes::from(Value::Object(said).to_string());
+        let reply = self.client.post(method, &[], "application/json", body, patience).await?;
+        Ok(Reply { body: self.key.taken_out_of(reply.body), ..reply })
+    }
+
+    fn letter(&self, terms: &Terms, callback: Option<&str>) -> Result<Map<String, Value>, CannotSpell> {
+        let mut task = spell(self.flavour, &terms.kind, &terms.params)?;
+        let mut said = Map::new();
+        // It is about the task, and stands beside it.
+        if let Some(pool) = task.remove("languagePool") {
+            said.insert("languagePool".to_owned(), pool);
+        }
+        said.insert("task".to_owned(), Value::Object(task));
+        if let Some(callback) = callback {
+            said.insert("callbackUrl".to_owned(), Value::from(callback));
+        }
+        Ok(said)
+    }
+
+    /// A code that nobody has seen before is told once, with the words beside it: a person should put it into the table.
+    /// The rest of the reply is not shown, because it may hold an answer.
+    fn tell_if_strange(&self, fault: &Fault, body: &[u8]) {
+        if fault.class != FaultClass::UnknownCode || !self.strange.is_news(&fault.code) {
+            return;
+        }
+        let said: Value = serde_json::from_slice(body).unwrap_or_default();
+        let words = said["errorDescription"].as_str().unwrap_or_default();
+        let words = self.key.conceal(words.chars().take(WORDS_CHARS_MAX).collect());
+        tracing::warn!(
+            provider = self.name.as_str(),
+            code = %self.key.conceal(fault.code.clone()).escape_debug(),
+            words = %words.escape_debug(),
+            "a code that is not in the table; say what it means in [provider.faults]"
+        );
+    }
+
+    /// What a complete answer to a submit means. Only what cannot have been taken is a refusal.
+    fn judge(&self, reply: &Reply, kind: &str) -> SubmitOutcome {
+        let status = reply.status.as_u16();
+        let fault = match (status, read_create(&reply.body, kind, &self.codes)) {
+            (200..=299, CreateReply::Taken { task }) => return SubmitOutcome::Accepted { task },
+            (200..=299, CreateReply::Answered { goods, cost, .. }) => {
+                return SubmitOutcome::Answered(delivery(goods, cost, None));
+            }
+            (200..=299, CreateReply::Fault(fault)) => {
+                self.tell_if_strange(&fault, &reply.body);
+                fault
+            }
+            // Somebody between us and the provider may have answered after the task was taken.
+            (200..=299, CreateReply::Puzzling(sight)) => {
+                Fault::new(FaultClass::Unknown, format!("{sight} (HTTP {status}): check provider.url"))
+            }
+            // A status that says no and a body that says yes: only a doubt is honest.
+            (300..=499, CreateReply::Taken { .. } | CreateReply::Answered { .. }) => {
+                Fault::new(FaultClass::Unknown, format!("HTTP {status}, but with a task in it"))
+            }
+            (429, _) => Fault::new(FaultClass::Busy, "HTTP 429"),
+            (413, _) => Fault::new(FaultClass::Caller, "HTTP 413: too large for the provider"),
+            // A code is clearer than a status, where a server sends both; some send every code so.
+            (300..=499, CreateReply::Fault(fault)) => {
+                self.tell_if_strange(&fault, &reply.body);
+                fault
+            }
+            (300..=499, _) => {
+                Fault::new(FaultClass::UnknownCode, format!("HTTP {status}: check provider.url"))
+            }
+            _ => Fault::new(FaultClass::Unknown, format!("HTTP {status}")),
+        };
+        SubmitOutcome::Refused(self.fault(fault.class, fault.code))
+    }
+
+    /// Asks for one task. Trouble on the way is no word: the task is still there.
+    async fn ask(&self, task: &str) -> PollOutcome {
+        if !self.questions.spend(task) {
+            return PollOutcome::NoWord;
+        }
+        let said = Map::from_iter([("taskId".to_owned(), id::spell_task(task))]);
+        let reply = match self.post("getTaskResult", said, self.poll_timeout).await {
+            Ok(reply) => reply,
+            Err(Trouble::NeverSent(_) | Trouble::WhoKnows(_)) => return PollOutcome::NoWord,
+        };
+        let outcome = match (reply.status.as_u16(), read_result(&reply.body, &self.codes)) {
+            (429, _) => PollOutcome::Faulted(Fault::new(FaultClass::Busy, "HTTP 429")),
+            (200..=299, ResultReply::Pending) => PollOutcome::Pending,
+            (200..=299, ResultReply::Answered { goods, cost, solved_s }) => {
+                PollOutcome::Answered(delivery(goods, cost, solved_s))
+            }
+            // Some send every code with a status that says no as well.
+            (200..=299 | 400..=499, ResultReply::Fault(fault)) => {
+                self.tell_if_strange(&fault, &reply.body);
+                PollOutcome::Faulted(self.fault(fault.class, fault.code))
+            }
+            _ => PollOutcome::NoWord,
+        };
+        if matches!(outcome, PollOutcome::Answered(_) | PollOutcome::Faulted(_)) {
+            self.questions.forget(task);
+        }
+        outcome
+    }
+}
+
+fn delivery(goods: Goods, cost: Money, solved_s: Option<u64>) -> Delivery {
+    let solved_at = solved_s.and_then(|seconds| seconds.checked_mul(1000)).map(Timestamp::from_millis);
+    Delivery { goods, solved_at, cost }
+}
+
+#[async_trait]
+impl Provider for JsonProvider {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        let said = match self.letter(submission.terms, submission.callback) {
+            Ok(said) => said,
+            Err(why) => return SubmitOutcome::Refused(Fault::new(FaultClass::Caller, why.to_string())),
+        };
+        match self.post("createTask", said, self.submit_timeout).await {
+            Ok(reply) => self.judge(&reply, &submission.terms.kind),
+            Err(Trouble::NeverSent(why)) => SubmitOutcome::Refused(self.fault(FaultClass::Unreachable, why)),
+            Err(Trouble::WhoKnows(why)) => SubmitOutcome::Refused(self.fault(FaultClass::Unknown, why)),
+        }
+    }
+
+    async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        let mut outcomes = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            outcomes.push((task.clone(), self.ask(task).await));
+        }
+        outcomes
+    }
+
+    /// The protocol asks for one task at a time.
+    fn poll_batch_max(&self) -> usize {
+        1
+    }
+
+    fn submit_interval(&self) -> Duration {
+        self.submit_interval
+    }
+
+    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
+        let (task, said) = read_callback(callback.body, &self.codes)?;
+        let word = match said {
+            ResultReply::Answered { goods, cost, solved_s } => {
+                Word::Answered(delivery(goods, cost, solved_s))
+            }
+            ResultReply::Fault(fault) => Word::Faulted(self.fault(fault.class, fault.code)),
+            ResultReply::Pending | ResultReply::Puzzling(_) => return None,
+        };
+        Some(Saying { task, word })
+    }
+
+    async fn report(&self, task: &str, is_good: bool) -> ReportOutcome {
+        self.pass_report(task, is_good).await
+    }
+
+    async fn account(&self) -> Option<Account> {
+        self.look_at_account().await.ok()
+    }
+}

@@ -1,0 +1,70 @@
+//! The provider through its own door, against real sockets on this machine that end a call in every way there is.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod account;
+mod polls;
+mod reports;
+mod server;
+mod submits;
+
+use quittance_catalog::kind;
+use quittance_json::Flavour;
+use quittance_lifecycle::{Draft, Fault, Key, KeySettings, Policy, SubmitOutcome, Terms, Timestamp, Value};
+use quittance_ports::{Provider, Submission};
+use quittance_provider_json::{ApiKey, JsonProvider, Settings};
+use std::time::Duration;
+
+const KEY: &str = "0123456789abcdef0123456789abcdef";
+
+fn settings(flavour: Flavour, url: &str) -> Settings {
+    let mut settings = Settings::new("test", flavour, url, ApiKey::new(KEY));
+    settings.connect_timeout = Duration::from_secs(5);
+    settings.submit_timeout = Duration::from_secs(10);
+    settings.poll_timeout = Duration::from_secs(10);
+    settings
+}
+
+fn provider(flavour: Flavour, url: &str) -> JsonProvider {
+    JsonProvider::new(settings(flavour, url)).unwrap()
+}
+
+/// For answers that do not come: long enough for a busy machine to send, short enough to wait for.
+fn hasty(url: &str) -> JsonProvider {
+    let mut settings = settings(Flavour::TwoCaptcha, url);
+    settings.connect_timeout = Duration::from_secs(1);
+    settings.submit_timeout = Duration::from_secs(1);
+    settings.poll_timeout = Duration::from_secs(1);
+    JsonProvider::new(settings).unwrap()
+}
+
+fn order(name: &str, params: &[(&str, Value)]) -> (Key, Terms) {
+    let mut draft = Draft::new("ada");
+    draft.params = params.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    let kind = kind(name).unwrap_or_else(|| quittance_catalog::open_kind(name));
+    draft.check(&kind, KeySettings::default(), &Policy::DEFAULT, Timestamp::ZERO, 0).unwrap()
+}
+
+fn token_order() -> (Key, Terms) {
+    order("turnstile", &[("sitekey", "s".into()), ("pageurl", "https://example.com/".into())])
+}
+
+async fn submit_order(
+    provider: &JsonProvider,
+    (key, terms): &(Key, Terms),
+    callback: Option<&str>,
+) -> SubmitOutcome {
+    provider.submit(Submission { key: *key, attempt: 1, terms, callback }).await
+}
+
+async fn submit(provider: &JsonProvider) -> SubmitOutcome {
+    submit_order(provider, &token_order(), None).await
+}
+
+#[track_caller]
+fn refused(outcome: SubmitOutcome) -> Fault {
+    match outcome {
+        SubmitOutcome::Refused(fault) => fault,
+        other => panic!("not refused: {other:?}"),
+    }
+}

@@ -1,0 +1,137 @@
+//! One call: the request, its answer, and, when there is none, whether the request can have arrived. A call is tried
+//! again in one case only: on a connection that had been used before and on which not one byte of this
+//! request was written.
+
+use crate::connect::Connector;
+use crate::pool::{Line, Pool, Reply};
+use crate::{BadSettings, Base};
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Request;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use std::fmt;
+use std::time::Duration;
+use tokio::time::timeout;
+
+const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
+
+/// Why there is no answer. The words are for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// Not one byte of it was handed to the kernel.
+    NeverSent(String),
+    WhoKnows(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// For finding the host, the connection and TLS together.
+    pub connect_timeout: Duration,
+    pub response_bytes_max: usize,
+    /// Certificates in PEM to trust besides the usual ones.
+    pub extra_ca: Vec<u8>,
+    /// How long a connection may rest and still be used again. Servers close theirs after five seconds and more;
+    /// a connection that closes just as a request is written on it makes a doubt.
+    pub idle_max: Duration,
+    /// How many connections may rest.
+    pub idle_connections_max: usize,
+    /// What people call the address, so that they find it: `provider.url`.
+    pub address_name: &'static str,
+}
+
+pub struct Client {
+    base: Base,
+    pub(crate) pool: Pool,
+    response_bytes_max: usize,
+    address_name: &'static str,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({:?})", self.base.authority)
+    }
+}
+
+/// All of a request but where it goes.
+struct Letter<'a> {
+    headers: &'a [(&'a str, &'a str)],
+    content_type: &'a str,
+    body: Bytes,
+}
+
+impl Client {
+    pub fn new(base: Base, settings: &Settings) -> Result<Self, BadSettings> {
+        let connector = Connector::new(base.clone(), &settings.extra_ca, settings.connect_timeout)?;
+        Ok(Self {
+            base,
+            pool: Pool::new(connector, settings.idle_max, settings.idle_connections_max),
+            response_bytes_max: settings.response_bytes_max,
+            address_name: settings.address_name,
+        })
+    }
+
+    #[must_use]
+    pub fn base(&self) -> &Base {
+        &self.base
+    }
+
+    /// `patience` is for the request and its whole answer; what a connection takes comes before.
+    pub async fn post(
+        &self,
+        script: &str,
+        headers: &[(&str, &str)],
+        content_type: &str,
+        body: Bytes,
+        patience: Duration,
+    ) -> Result<Reply, Trouble> {
+        let letter = Letter { headers, content_type, body };
+        if let Some(line) = self.pool.rested() {
+            match self.call(line, script, &letter, patience).await {
+                Err(Trouble::NeverSent(_)) => {}
+                done => return done,
+            }
+        }
+        let line = self.pool.fresh().await.map_err(Trouble::NeverSent)?;
+        self.call(line, script, &letter, patience).await
+    }
+
+    async fn call(
+        &self,
+        mut line: Line,
+        script: &str,
+        letter: &Letter<'_>,
+        patience: Duration,
+    ) -> Result<Reply, Trouble> {
+        let mut request = Request::post(self.base.path(script))
+            .header(HOST, &self.base.authority)
+            .header(USER_AGENT, AGENT)
+            .header(ACCEPT, "*/*")
+            .header(CONTENT_TYPE, letter.content_type);
+        for (name, said) in letter.headers {
+            request = request.header(*name, *said);
+        }
+        let request = request.body(Full::new(letter.body.clone())).map_err(|_| {
+            Trouble::NeverSent(format!("{} makes no request that can be sent", self.address_name))
+        })?;
+        let before = line.meter.read();
+        let why = match timeout(patience, line.call(request, self.response_bytes_max)).await {
+            Ok(Ok(reply)) => {
+                self.pool.give_back(line).await;
+                return Ok(reply);
+            }
+            Ok(Err(why)) => why.told(self.address_name),
+            Err(_) => format!("no answer within {patience:?}"),
+        };
+        let meter = line.meter.clone();
+        // First the connection, then the count: after this nothing can leave any more.
+        drop(line);
+        if meter.has_sent_since(&before) {
+            Err(Trouble::WhoKnows(why))
+        } else {
+            Err(Trouble::NeverSent(format!("{why}, before anything was sent")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

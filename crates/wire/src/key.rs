@@ -1,0 +1,70 @@
+//! The key of an account somewhere else. It goes out with every call and must not come back in an answer that somebody
+//! keeps or reads.
+
+use bytes::Bytes;
+use std::fmt;
+
+/// A key of this length is no accident in an answer: it was repeated, and is taken out.
+const TELLING_KEY_BYTES: usize = 16;
+
+/// The key of the provider's account. It never shows itself.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    #[must_use]
+    pub fn new(key: impl Into<String>) -> Self {
+        Self(key.into())
+    }
+
+    /// For the request alone.
+    #[must_use]
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether it can be one: not empty, and without anything that no key has.
+    #[must_use]
+    pub fn is_plausible(&self) -> bool {
+        !self.0.is_empty() && self.0.bytes().all(|byte| byte.is_ascii_graphic())
+    }
+
+    /// The same words without the key: a server may repeat what it was sent.
+    #[must_use]
+    pub fn conceal(&self, words: String) -> String {
+        if self.0.is_empty() || !words.contains(&self.0) { words } else { words.replace(&self.0, "(key)") }
+    }
+
+    /// The same for an answer as it came.
+    #[must_use]
+    pub fn taken_out_of(&self, body: Bytes) -> Bytes {
+        let key = self.0.as_bytes();
+        let is_repeated = || body.windows(key.len()).any(|window| window == key);
+        if key.len() < TELLING_KEY_BYTES || !is_repeated() {
+            return body;
+        }
+        Bytes::from(self.conceal(String::from_utf8_lossy(&body).into_owned()))
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_never_shows_itself() {
+        let key = ApiKey::new("hunter2");
+        assert!(!format!("{key:?}").contains("hunter2"));
+        assert_eq!(key.conceal("no such key: hunter2".to_owned()), "no such key: (key)");
+        assert!(!ApiKey::new("").is_plausible() && !ApiKey::new("a b").is_plausible());
+        let long = ApiKey::new("0123456789abcdef");
+        assert_eq!(long.taken_out_of(Bytes::from_static(b"<0123456789abcdef>")), "<(key)>");
+        assert_eq!(key.taken_out_of(Bytes::from_static(b"hunter2")), "hunter2", "it may be an answer");
+    }
+}

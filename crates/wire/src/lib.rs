@@ -1,0 +1,26 @@
+//! One call over HTTP, its answer, and, when there is none, whether the request can have arrived: the only crate that may
+//! say so. It counts the bytes that it hands to the kernel and never tries again once there was one.
+#![forbid(unsafe_code)]
+
+mod base;
+mod client;
+mod connect;
+mod key;
+mod meter;
+mod pool;
+
+pub use base::Base;
+pub use client::{Client, Settings, Trouble};
+pub use key::ApiKey;
+pub use pool::Reply;
+
+/// What is wrong with the settings. It never shows the address, which may hold a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadSettings {
+    #[error("the address {why}")]
+    Url { why: &'static str },
+    #[error("the additional certificates cannot be used: {why}")]
+    ExtraCa { why: String },
+    #[error("TLS cannot be set up: {why}")]
+    Tls { why: String },
+}
