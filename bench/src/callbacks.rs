@@ -32,6 +32,8 @@ const WAITING: u64 = 10_000;
 const EVERY: Duration = Duration::from_millis(1);
 /// Connections that the provider calls on.
 const LINES: u64 = 16;
+/// What is open besides: the store, the provider's connections, the runtime.
+const HANDLES_BESIDE: u64 = 256;
 const AIM_MICROS: f64 = 1000.0;
 
 /// Takes every task, notes where to call about it, and never calls by itself.
@@ -93,6 +95,10 @@ impl Provider for Calling {
 
 pub(crate) fn run(scale: &Scale) -> Vec<Row> {
     let calls = scale.of(5000, 2000);
+    if handles() < WAITING + calls + HANDLES_BESIDE {
+        say(&format!("callbacks: left out, `ulimit -n` must be {}", WAITING + calls + HANDLES_BESIDE));
+        return Vec::new();
+    }
     let dir = scale.fresh_dir();
     let mut rows = Vec::new();
     for name in ["embedded", "memory"] {
@@ -104,6 +110,14 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
         rows.extend(measure(name, store, calls));
     }
     rows
+}
+
+/// How many files and connections a process may have open.
+fn handles() -> u64 {
+    let limits = std::fs::read_to_string("/proc/self/limits").expect("this is measured on Linux");
+    let line =
+        limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("it is always there");
+    line.split_whitespace().next().and_then(|most| most.parse().ok()).unwrap_or(u64::MAX)
 }
 
 /// A runtime such as the daemon's.

@@ -20,11 +20,12 @@ use certificate::Source;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use quittance::{GatewaySetup, Quittance};
-use quittance_gateway::{Gateway, GatewaySettings, Tls};
+use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls};
 use signals::{Sign, Signals};
 use sockets::Wanted;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -174,7 +175,7 @@ impl Daemon {
             callbacks = config.public_url.is_some(),
             "serving"
         );
-        if config.tenants.is_empty() && config.public_url.is_some() {
+        if config.tenants.is_empty() && config.public_url.as_deref().is_some_and(leads_outside) {
             tracing::warn!(
                 "no tenant is configured, and there is a public_url: whoever can reach it may place orders, unless what \
                  stands in front of us lets nothing but /callback/ through"
@@ -260,6 +261,13 @@ impl Daemon {
     }
 }
 
+/// Whether others than this machine may know the address.
+fn leads_outside(url: &str) -> bool {
+    let host = quittance_lifecycle::terms::page_host(url).unwrap_or_default();
+    let number = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+    host != "localhost" && !number.is_ok_and(|number| number.is_loopback())
+}
+
 fn local(listener: &TcpListener) -> Result<SocketAddr, Trouble> {
     listener.local_addr().map_err(|error| Trouble::of(Exit::Bad, &error))
 }
@@ -285,9 +293,11 @@ fn source(args: &ServeArgs, config: &Config) -> Result<Option<Source>, Trouble> 
 fn setup(config: &Config) -> Result<GatewaySetup, Trouble> {
     let wrong = |error| Trouble::of(Exit::Config, &error);
     let tenants = config.tenants.iter().map(|tenant| tenant.settings(&config.targets));
+    let reuse = config.reuse.clone();
     Ok(GatewaySetup {
         tenants: tenants.collect::<Result<_, _>>().map_err(wrong)?,
         admin: config.admin.as_ref().map(CallerKey::digest).transpose().map_err(wrong)?,
         settings: GatewaySettings { limits: config.listener, flavour: config.flavour.clone() },
+        reuse: Some(ReuseRule(Arc::new(move |tenant, kind, host| reuse.of(tenant, kind, host)))),
     })
 }

@@ -97,9 +97,8 @@ impl Engine {
             min_life: terms.min_life,
             until: now + terms.patience,
         };
-        // Most placements are repeats, and what memory can tell is cheaper than a new life made up for nothing. If it
-        // cannot be told, the commit finds out.
-        let mut found: Option<Versioned> = self.world.store.load(&key).await.unwrap_or(None);
+        // Nothing is read first: the commit of a new order finds the old one if there is one, in one round trip.
+        let mut found: Option<Versioned> = None;
         loop {
             let order = found.as_ref().map(|found| &*found.order);
             match (self.settings.rules.place)(order, key, &terms, self.now(), &policy) {

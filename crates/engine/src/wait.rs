@@ -35,8 +35,8 @@ enum Told {
     Claim,
 }
 
-fn told(hand_out: HandOut<'_>) -> Told {
-    Told::Outcome(match hand_out {
+fn told(hand_out: &HandOut<'_>) -> Told {
+    Told::Outcome(match *hand_out {
         HandOut::NotYet => return Told::NotYet,
         HandOut::Claim => return Told::Claim,
         HandOut::Answer(answer) => Outcome::Answered(answer.clone()),
@@ -69,7 +69,7 @@ impl Engine {
 
     /// The same for whoever has just read the order.
     pub async fn peek_at(&self, placed: &Placed, order: &Order) -> Result<Option<Outcome>, StoreError> {
-        match told(order.hand_out(placed.claimant, placed.min_life, self.now())) {
+        match told(&order.hand_out(placed.claimant, placed.min_life, self.now())) {
             Told::Claim => self.peek(placed).await,
             Told::NotYet => Ok(None),
             Told::Outcome(outcome) => Ok(Some(outcome)),
@@ -106,7 +106,7 @@ impl Engine {
     async fn look(&self, placed: &Placed, mut found: Versioned) -> Result<Option<Outcome>, StoreError> {
         loop {
             let Placed { claimant, min_life, .. } = *placed;
-            return Ok(Some(match told(found.order.hand_out(claimant, min_life, self.now())) {
+            return Ok(Some(match told(&found.order.hand_out(claimant, min_life, self.now())) {
                 Told::NotYet => return Ok(None),
                 Told::Outcome(outcome) => outcome,
                 Told::Claim => {

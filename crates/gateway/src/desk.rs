@@ -6,7 +6,7 @@ use crate::hub::Hub;
 use crate::id::OrderId;
 use crate::names::Names;
 use crate::outbound::{BadCallback, Outbound};
-use crate::tenant::{Caller, Tenants};
+use crate::tenant::{Caller, TenantSettings, Tenants};
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
 use quittance_lifecycle::{Draft, Key, Order, Origin, Phase, Reuse, Value, WhyIgnored};
@@ -143,6 +143,11 @@ impl Desk {
     }
 
     #[must_use]
+    pub fn outbound(&self) -> &Outbound {
+        &self.inner.outbound
+    }
+
+    #[must_use]
     pub fn provider(&self) -> &Arc<dyn Provider> {
         &self.inner.provider
     }
@@ -172,19 +177,20 @@ impl Desk {
         if settings.kinds.as_ref().is_some_and(|kinds| !kinds.contains(&wish.kind)) {
             return Err(Declined::KindNotForYou { kind: wish.kind });
         }
-        let callback = match wish.callback {
-            Some((url, dialect)) => Some((outbound.check(&url)?, dialect)),
+        let callback = match &wish.callback {
+            Some((url, dialect)) => Some((outbound.check(url)?, *dialect)),
             None => None,
+        };
+        let reuse = if caller.is_fresh_wanted {
+            Reuse::Exclusive
+        } else {
+            wish.reuse.unwrap_or_else(|| self.usual_reuse(settings, &wish))
         };
         let draft = Draft {
             tenant: settings.name.clone(),
             params: wish.params,
             idempotency_key: wish.idempotency_key,
-            reuse: if caller.is_fresh_wanted {
-                Reuse::Exclusive
-            } else {
-                wish.reuse.or(settings.reuse).unwrap_or(Reuse::Shared)
-            },
+            reuse,
             patience: wish.patience,
             min_life: wish.min_life,
         };
@@ -204,6 +210,14 @@ impl Desk {
             self.listen(&placed.key, url, dialect).await?;
         }
         Ok(Accepted { id, placed })
+    }
+
+    fn usual_reuse(&self, tenant: &TenantSettings, wish: &Wish) -> Reuse {
+        let page = match wish.params.get("pageurl") {
+            Some(Value::Text(page)) => Some(page.as_str()),
+            _ => None,
+        };
+        self.inner.tenants.reuse(tenant, &wish.kind, page)
     }
 
     fn check_room(&self, tenant: &str, most: usize) -> Result<(), Declined> {

@@ -129,7 +129,10 @@ impl House for Gateway {
         let Doors { desk, callbacks, classic, json, v1, .. } = &*self.doors;
         // Where nobody needs a key, a page in a browser must not be able to act for whoever sits in front of it.
         if route != Route::Callback && desk.tenants().is_open() && guard::is_from_elsewhere(&asked.head) {
-            return door::answer(StatusCode::FORBIDDEN, PLAIN, guard::WHY);
+            return match route {
+                Route::V1 => v1::forbidden(guard::WHY),
+                _ => door::answer(StatusCode::FORBIDDEN, PLAIN, guard::WHY),
+            };
         }
         match route {
             Route::Callback => callbacks.answer(asked).await,

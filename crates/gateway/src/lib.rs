@@ -28,5 +28,5 @@ pub use outbound::{
     Allowed, BadAllowed, BadCallback, Outbound, OutboundSettings, derived_secret, secret_for_people,
 };
 pub use server::{Counts, Limits};
-pub use tenant::{Caller, KEY_BYTES, KeyDigest, NotKnown, Rate, Tenant, TenantSettings, Tenants};
+pub use tenant::{Caller, KEY_BYTES, KeyDigest, NotKnown, Rate, ReuseRule, Tenant, TenantSettings, Tenants};
 pub use tls::Tls;

@@ -2,6 +2,7 @@
 //! see or spend hangs on it.
 
 use quittance_engine::Targets;
+use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{Reuse, Timestamp};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -137,6 +138,19 @@ pub(crate) fn without_suffix(key: &str) -> (&str, bool) {
     }
 }
 
+/// Of a tenant, a kind and a page host, if there is one.
+type Rule = dyn Fn(&str, &str, Option<&str>) -> Reuse + Send + Sync;
+
+/// What the operator says about sharing answers.
+#[derive(Clone)]
+pub struct ReuseRule(pub Arc<Rule>);
+
+impl fmt::Debug for ReuseRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ReuseRule")
+    }
+}
+
 /// Everybody who may ask.
 #[derive(Debug, Default)]
 pub struct Tenants {
@@ -144,6 +158,7 @@ pub struct Tenants {
     /// For whoever comes without a tenant's key, where none is configured: this machine's own user.
     local: Option<Arc<Tenant>>,
     admin: Option<KeyDigest>,
+    reuse: Option<ReuseRule>,
 }
 
 /// The key says nothing to us.
@@ -172,7 +187,22 @@ impl Tenants {
         let local = known
             .is_empty()
             .then(|| Arc::new(Tenant::new(TenantSettings::new(Self::LOCAL, KeyDigest([0; 32])))));
-        Self { known, local, admin }
+        Self { known, local, admin, reuse: None }
+    }
+
+    /// With a rule that goes further than what is set for each tenant.
+    #[must_use]
+    pub fn with_reuse(self, rule: Option<ReuseRule>) -> Self {
+        Self { reuse: rule, ..self }
+    }
+
+    /// How answers of this kind are shared for this tenant, unless he says otherwise.
+    #[must_use]
+    pub fn reuse(&self, tenant: &TenantSettings, kind: &str, page: Option<&str>) -> Reuse {
+        match &self.reuse {
+            Some(ReuseRule(rule)) => rule(&tenant.name, kind, page.and_then(|page| page_host(page).ok())),
+            None => tenant.reuse.unwrap_or(Reuse::Shared),
+        }
     }
 
     /// Whether nobody needs a key: then nobody from elsewhere may be let in.

@@ -97,7 +97,15 @@ pub(crate) fn turn_away(why: Turned) -> hyper::Response<Body> {
         Turned::Overloaded => (Code::Overloaded, Some(Duration::from_secs(1))),
         Turned::Panicked => (Code::Internal, None),
     };
-    let refused = again_in.into_iter().fold(code.plain(), Refused::again_in);
+    whole(again_in.into_iter().fold(code.plain(), Refused::again_in))
+}
+
+/// Whoever may not come in at all.
+pub(crate) fn forbidden(why: &str) -> hyper::Response<Body> {
+    whole(Code::Forbidden.because(why))
+}
+
+fn whole(refused: Refused) -> hyper::Response<Body> {
     let (status, headers, text) = refused.parts();
     let mut response = hyper::Response::new(Either::Left(Full::new(text.into())));
     (*response.status_mut(), *response.headers_mut()) = (status, headers);

@@ -6,7 +6,7 @@ use quittance_engine::targets::{BadPattern, HostPattern};
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
 use quittance_gateway::{
     CALLBACK_PATH, CallbackDoor, Desk, Gateway, GatewaySettings, Hub, KeyDigest, Limits, Outbound,
-    OutboundSettings, TenantSettings, Tenants,
+    OutboundSettings, ReuseRule, TenantSettings, Tenants,
 };
 use quittance_ports::{Clock, MemorySpill, MemoryStore, Provider, Spill, SpillError, Store};
 use quittance_record::SpillFile;
@@ -60,6 +60,8 @@ pub struct GatewaySetup {
     /// The operator's own key.
     pub admin: Option<KeyDigest>,
     pub settings: GatewaySettings,
+    /// How answers are shared, where it is more than a word for each tenant.
+    pub reuse: Option<ReuseRule>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -269,7 +271,7 @@ impl Builder {
         };
         let engine = Arc::new(Engine::new(world, settings));
         let gateway = self.gateway.zip(hub).map(|(setup, hub)| {
-            let tenants = Tenants::new(setup.tenants, setup.admin);
+            let tenants = Tenants::new(setup.tenants, setup.admin).with_reuse(setup.reuse);
             let desk = Desk::new(Arc::clone(&engine), provider, clock, tenants, hub, outbound);
             Gateway::new(desk, setup.settings)
         });

@@ -187,7 +187,6 @@ const ROOMS: &[Room] = &[
             "thiserror",
             "tokio",
             "tokio-rustls",
-            "tokio-stream",
             "tower",
             "tracing",
             "utoipa",

@@ -67,7 +67,7 @@ pub(super) async fn is_daemon_at(listen: SocketAddr) -> bool {
     };
     let authority = SocketAddr::new(ip, listen.port()).to_string();
     let address = Address { authority, base: String::new(), is_https: false };
-    let asked = tokio::time::timeout(REACH_WAIT, address.call("/healthz", &[])).await;
+    let asked = tokio::time::timeout(REACH_WAIT, Box::pin(address.call("/healthz", &[]))).await;
     matches!(asked, Ok(Ok(head)) if status(&head) == Some(200))
 }
 
@@ -78,7 +78,7 @@ async fn arrives(config: &Config, address: &Address) -> Result<String, String> {
         Ok(listener) => listener,
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             // Most likely the daemon itself: it says so where it is asked.
-            let head = within(address.call("/healthz", &extra)).await?;
+            let head = within(Box::pin(address.call("/healthz", &extra))).await?;
             return match status(&head) {
                 Some(200) => {
                     Ok("something that says it is well; most likely the daemon that listens here".into())
@@ -95,7 +95,7 @@ async fn arrives(config: &Config, address: &Address) -> Result<String, String> {
     let token = format!("quittance-doctor-{}", std::process::id());
     let path = format!("/callback/{token}");
     let secure = secure_listener(&config.tls).await;
-    let arrive = async {
+    let arrive = Box::pin(async {
         tokio::select! {
             arrived = hear(&listener, None, &token) => arrived.map(|()| config.listen.to_string()),
             arrived = async { match &secure {
@@ -103,14 +103,14 @@ async fn arrives(config: &Config, address: &Address) -> Result<String, String> {
                 None => std::future::pending().await,
             } } => arrived,
         }
-    };
-    let call = async {
+    });
+    let call = Box::pin(async {
         match address.call(&path, &extra).await {
             Err(why) => why,
             // Somebody answered; if it was not us, nothing will arrive.
             Ok(_) => std::future::pending().await,
         }
-    };
+    });
     within(async {
         tokio::select! {
             arrived = arrive => arrived.map_err(|error| error.to_string()),
@@ -207,7 +207,7 @@ impl Address {
     async fn is_near(&self) -> Result<bool, String> {
         let mut found =
             tokio::net::lookup_host(self.host_and_port()).await.map_err(|error| error.to_string())?;
-        Ok(found.all(|address| serve::is_kept_inside(address)))
+        Ok(found.all(serve::is_kept_inside))
     }
 
     /// The beginning of the answer.

@@ -102,7 +102,7 @@ impl Wanted {
                 "no tenant is configured, so nobody needs a key and only this machine may ask: listening on {address} \
                  instead of {wanted}; `quittance tenant new NAME` makes a key, and then other machines may ask too"
             );
-        } else if self.is_open {
+        } else if self.is_open && setting == "listen" {
             tracing::info!(
                 "no tenant is configured, so nobody needs a key and only this machine may ask; `quittance tenant new \
                  NAME` makes a key for others"

@@ -71,7 +71,8 @@ fn connect(address: &str) -> std::io::Result<std::os::unix::net::UnixDatagram> {
     Ok(socket)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests {
     use super::*;
     use std::os::linux::net::SocketAddrExt;

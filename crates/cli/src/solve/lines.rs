@@ -189,7 +189,9 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
     for (name, value) in line.params {
         order = match value {
             Value::String(text) => order.with(&name, text.as_str()),
-            Value::Number(_) | Value::Bool(_) => order.with(&name, value.to_string().as_str()),
+            Value::Number(_) => order.with(&name, value.to_string().as_str()),
+            // Providers write yes and no as 1 and 0.
+            Value::Bool(flag) => order.with(&name, if flag { "1" } else { "0" }),
             _ => return Err(format!("the parameter `{}` must be text", name.escape_debug())),
         };
     }

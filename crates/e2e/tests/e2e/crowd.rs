@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 const CALLERS: usize = 10_000;
@@ -18,6 +19,8 @@ const CALLERS: usize = 10_000;
 const ORDERS: usize = 100;
 /// What each caller may cost the daemon while he waits, all in all.
 const BYTES_EACH_MAX: u64 = 40 * 1024;
+/// How many may knock at once: the system drops whoever finds its queue full, and lets him wait for seconds.
+const KNOCKING: usize = 500;
 const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 #[derive(Debug)]
@@ -86,7 +89,8 @@ impl Caller {
         let (_, said) = self.ask("GET", &target, "", "").await;
         let id = said.strip_prefix("OK|").unwrap_or_else(|| panic!("{said}")).to_owned();
         loop {
-            let (status, said) = self.ask("GET", &format!("/res.php?key={KEY}&action=get&id={id}"), "", "").await;
+            let (status, said) =
+                self.ask("GET", &format!("/res.php?key={KEY}&action=get&id={id}"), "", "").await;
             assert_eq!(status, 200, "{said}");
             match said.strip_prefix("OK|") {
                 Some(token) => return token.to_owned(),
@@ -111,11 +115,14 @@ fn handles(pid: u32) -> usize {
 
 async fn crowd(address: String) -> Vec<(usize, String)> {
     let address = Arc::new(address);
+    let knocking = Arc::new(Semaphore::new(KNOCKING));
     let mut callers = JoinSet::new();
     for n in 0..CALLERS {
-        let address = Arc::clone(&address);
+        let (address, knocking) = (Arc::clone(&address), Arc::clone(&knocking));
         callers.spawn(async move {
+            let knock = knocking.acquire().await.expect("nobody closes it");
             let mut caller = Caller::connect(&address).await;
+            drop(knock);
             let token = if n % 2 == 0 { caller.waits(n).await } else { caller.polls(n).await };
             (n, token)
         });

@@ -124,7 +124,9 @@ fn in_json(order: &Order, answer: &Answer, price: Option<&str>) -> String {
         Value::Text(agent) => Some(agent),
         Value::Bytes(_) => None,
     });
-    if let Some(agent) = told.or(asked) {
+    // Clients of such kinds read it without asking whether it is there; nothing in it says that any browser will do.
+    let agent = told.or(asked).map(String::as_str).or(is_bound.then_some(""));
+    if let Some(agent) = agent {
         add(&mut json, "user_agent", &quoted(agent));
         add(&mut json, "useragent", &quoted(agent));
     }

@@ -4,6 +4,7 @@
 use super::Room;
 use super::caller::Tenanted;
 use super::problem::{Code, Refused, problems};
+use crate::outbound::secret_for_people;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
@@ -87,6 +88,9 @@ pub(super) struct Me {
     /// How many of his orders are open; counted only where there is a limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     open_orders: Option<usize>,
+    /// What calls to his `callback_url` are signed with, in the form that libraries of Standard Webhooks take.
+    #[schema(pattern = "^whsec_[A-Za-z0-9+/]+=*$")]
+    webhook_secret: String,
 }
 
 /// Who asks, and what he may do
@@ -107,6 +111,7 @@ pub(super) async fn me(State(room): State<Room>, Tenanted(caller): Tenanted) -> 
             targets: targets.map(|targets| targets.allow.iter().map(ToString::to_string).collect()),
         },
         open_orders: settings.open_max.map(|_| room.desk.hub().open_orders(&settings.name)),
+        webhook_secret: secret_for_people(&room.desk.outbound().settings().secret_of(&settings.name)),
     };
     super::json(StatusCode::OK, &me)
 }

@@ -1,11 +1,11 @@
 //! A client dies between its submit and its poll, is started again, and knows nothing of its first life. The gateway does:
 //! the same order has the same id, and is paid for once.
 
-use crate::serve::Serve;
 use super::judge::{sold, was_served};
 use super::visit::Visit;
 use crate::provider::Sim;
 use crate::room::Room;
+use crate::serve::Serve;
 use serde_json::json;
 use std::thread;
 

@@ -1,10 +1,10 @@
 //! Calm weather: every client asks for everything that it can, over http and https, and gets what the provider sold.
 
-use crate::serve::Serve;
 use super::judge::was_served;
 use super::visit::{Visit, all};
 use crate::provider::Sim;
 use crate::room::Room;
+use crate::serve::Serve;
 use crate::wait::until;
 use std::collections::BTreeSet;
 

@@ -1,12 +1,12 @@
 //! Trouble at the provider: it is gone for a while, then loses requests and replies and answers with 502 pages. The clients
 //! cannot bear any of that, and need not: they are told to wait, and get their answers.
 
-use crate::serve::Serve;
 use super::judge::was_served;
 use super::visit::{Visit, all};
 use crate::http::call;
 use crate::provider::Sim;
 use crate::room::Room;
+use crate::serve::Serve;
 use serde_json::json;
 
 /// How long the provider is gone.

@@ -4,8 +4,8 @@ use crate::binary::{quittance, run};
 use crate::provider::Sim;
 use crate::room::Room;
 
-const COMMANDS: [&str; 9] =
-    ["demo", "solve", "sim", "dead", "errors", "kinds", "config", "doctor", "completions"];
+const COMMANDS: [&str; 11] =
+    ["demo", "serve", "solve", "sim", "tenant", "dead", "errors", "kinds", "config", "doctor", "completions"];
 
 #[test]
 fn help_names_every_command_and_the_exit_codes() {
@@ -29,6 +29,8 @@ fn help_names_every_command_and_the_exit_codes() {
 fn every_command_has_examples_in_its_help() {
     for words in [
         &["demo"][..],
+        &["serve"],
+        &["tenant", "new"],
         &["solve"],
         &["sim"],
         &["dead"],
