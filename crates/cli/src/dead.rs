@@ -6,7 +6,7 @@ use crate::exit::{Exit, Trouble};
 use crate::output::harmless;
 use crate::{node, outcome, output, solve};
 use clap::{Args, Subcommand};
-use quittance::lifecycle::{Order, Phase, Progress, Value as Param};
+use quittance::lifecycle::{Order, Phase, Progress, Telling, Timestamp, Value as Param};
 use quittance::{Key, Quittance, StoreError, SystemClock, Unreadable, Which};
 use quittance_ports::Clock;
 use serde_json::{Value, json};
@@ -144,10 +144,28 @@ async fn find(node: &Quittance, typed: &str) -> Result<Letter, Trouble> {
     })
 }
 
+/// Callers who asked to be called and never took it: when that was given up, and why.
+fn not_told(order: &Order) -> impl Iterator<Item = (Timestamp, &str)> {
+    order.listeners.iter().filter_map(|listener| match &listener.telling {
+        Telling::Dead { at, why } => Some((*at, why.as_str())),
+        Telling::Owed { .. } => None,
+    })
+}
+
 fn cause(order: &Order) -> String {
-    match &order.phase {
-        Phase::Dead { cause, .. } => cause.to_string(),
-        phase => phase.name().to_owned(),
+    match (&order.phase, not_told(order).next()) {
+        (Phase::Dead { cause, .. }, _) => cause.to_string(),
+        (_, Some((_, why))) => {
+            format!("{} who asked to be called could not be: {why}", not_told(order).count())
+        }
+        (phase, None) => phase.name().to_owned(),
+    }
+}
+
+fn died_at(order: &Order) -> Option<Timestamp> {
+    match order.phase {
+        Phase::Dead { at, .. } => Some(at),
+        _ => not_told(order).map(|(at, _)| at).max(),
     }
 }
 
@@ -159,8 +177,7 @@ fn page(order: &Order) -> &str {
 }
 
 fn age(order: &Order) -> String {
-    let at = if let Phase::Dead { at, .. } = order.phase { at } else { order.placed };
-    let seconds = SystemClock.now().since(at).as_secs();
+    let seconds = SystemClock.now().since(died_at(order).unwrap_or(order.placed)).as_secs();
     match seconds {
         0..120 => format!("{seconds} s"),
         120..7200 => format!("{} min", seconds / 60),
@@ -173,7 +190,9 @@ fn age(order: &Order) -> String {
 fn on_replay(order: &Order) -> &'static str {
     let progress =
         |wanted: fn(&Progress) -> bool| order.attempts.iter().any(|attempt| wanted(&attempt.progress));
-    if progress(|progress| matches!(progress, Progress::Trailing { .. } | Progress::Solving { .. })) {
+    if !matches!(order.phase, Phase::Dead { .. }) {
+        "calls again whoever could not be called; nothing is bought"
+    } else if progress(|progress| matches!(progress, Progress::Trailing { .. } | Progress::Solving { .. })) {
         "goes on with the task that is paid for, while the provider still has it; else pays for a new one"
     } else if progress(|progress| matches!(progress, Progress::Sent | Progress::GivenUp { .. })) {
         "submits it again, although an earlier attempt may have been paid for"
@@ -188,7 +207,7 @@ fn summary_json(letter: &Letter) -> Value {
             "order": order.key.to_string(), "kind": order.terms.kind, "tenant": order.terms.tenant,
             "page": page(order), "cause": cause(order), "attempts": order.last_attempt,
             "possible_doubles": order.possible_doubles, "placed_ms": order.placed.as_millis(),
-            "dead_ms": if let Phase::Dead { at, .. } = order.phase { Some(at.as_millis()) } else { None },
+            "dead_ms": died_at(order).map(Timestamp::as_millis),
             "readable": true,
         }),
         Err(Unreadable { key, detail }) => {

@@ -15,10 +15,13 @@ use tokio::time::{Instant, Sleep, sleep};
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stage(Arc<AtomicU8>);
 
-/// He has begun to say something, or has just come.
-const HEAD: u8 = 0;
-const ANSWERING: u8 = 1;
-const IDLE: u8 = 2;
+/// He has just come. A machine that is busy may find his first words only when his time would be up, so that begins anew
+/// with them.
+const NEW: u8 = 0;
+/// He has begun to say something.
+const HEAD: u8 = 1;
+const ANSWERING: u8 = 2;
+const IDLE: u8 = 3;
 
 impl Stage {
     /// He is being answered for as long as what this returns lives.
@@ -28,7 +31,9 @@ impl Stage {
     }
 
     fn begin_head(&self) {
-        _ = self.0.compare_exchange(IDLE, HEAD, Ordering::Relaxed, Ordering::Relaxed);
+        for waiting in [NEW, IDLE] {
+            _ = self.0.compare_exchange(waiting, HEAD, Ordering::Relaxed, Ordering::Relaxed);
+        }
     }
 
     fn now(&self) -> u8 {
@@ -62,13 +67,13 @@ impl<S> Patient<S> {
     pub(super) fn new(inner: S, stage: Stage, limits: &Limits) -> Self {
         let Limits { read_wait, idle_wait, write_wait, .. } = *limits;
         let alarm = Box::pin(sleep(read_wait));
-        Self { inner, stage, timed: Some(HEAD), alarm, stall: None, read_wait, idle_wait, write_wait }
+        Self { inner, stage, timed: Some(NEW), alarm, stall: None, read_wait, idle_wait, write_wait }
     }
 
     fn check_alarm(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         let stage = self.stage.now();
         let wait = match stage {
-            HEAD => self.read_wait,
+            NEW | HEAD => self.read_wait,
             IDLE => self.idle_wait,
             _ => {
                 self.timed = None;

@@ -30,7 +30,7 @@ fn every_command_has_examples_in_its_help() {
     for words in [
         &["demo"][..],
         &["serve"],
-        &["tenant", "new"],
+        &["tenant"],
         &["solve"],
         &["sim"],
         &["dead"],

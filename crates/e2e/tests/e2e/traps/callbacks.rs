@@ -108,7 +108,7 @@ fn forged_and_unknown_callbacks_change_nothing() {
         |verb: &str, url: &str, body: &str| try_call(verb, url, form, body).map(|(status, _)| status);
     assert_eq!(status("DELETE", &format!("{base}/{order}"), ""), Some(405));
     assert_eq!(status("POST", &base.replace("/callback", "/elsewhere"), "id=1&code=x"), Some(404));
-    assert!(matches!(status("POST", &format!("{base}/x"), &"x".repeat(2 << 20)), Some(413) | None));
+    assert!(matches!(status("POST", &format!("{base}/x"), &"x".repeat(4 << 20)), Some(413) | None));
     let event = engine.hear("answered");
     was_sold(&sim, "forged", &event["answer"]);
     let ended = engine.finish();
