@@ -5,4 +5,6 @@ mod answers;
 mod broken;
 mod callers;
 mod encodings;
+#[path = "../shared/flaky_store.rs"]
+mod flaky_store;
 mod world;

@@ -1,19 +1,17 @@
 //! A gateway over real sockets: an engine on a store in memory that can be away, and a provider that takes everything and
 //! is spoken for by the test. Time stands still, so nothing depends on how fast a test runs.
 
+use crate::flaky_store::FlakyStore;
 use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, Engine, Heard, Settings, World};
 use quittance_gateway::{
     Desk, Gateway, GatewaySettings, Hub, KeyDigest, Outbound, OutboundSettings, TenantSettings, Tenants,
 };
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, ReportOutcome, SubmitOutcome, Tally,
-    Target, Timestamp, Word,
+    Delivery, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, ReportOutcome, SubmitOutcome,
+    Timestamp, Word,
 };
-use quittance_ports::{
-    Account, Callback, Clock, Commit, Day, Due, Line, MemoryCourier, MemorySpill, MemoryStore, Provider,
-    Saying, Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Which,
-};
+use quittance_ports::{Account, Callback, Clock, MemoryCourier, MemorySpill, Provider, Saying, Submission};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -102,59 +100,6 @@ impl Provider for Silent {
     }
 }
 
-struct FlakyStore(MemoryStore, Arc<AtomicBool>);
-
-impl FlakyStore {
-    fn there(&self) -> Result<&MemoryStore, StoreError> {
-        if self.1.load(Ordering::Relaxed) {
-            return Err(StoreError::Unavailable { doing: "testing", source: "it is away".into() });
-        }
-        Ok(&self.0)
-    }
-}
-
-#[async_trait]
-impl Store for FlakyStore {
-    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        self.there()?.load(key).await
-    }
-    async fn commit(
-        &self,
-        expected: Version,
-        next: &Arc<Order>,
-        tally: &Tally,
-        at: Timestamp,
-    ) -> Result<Commit, StoreError> {
-        self.there()?.commit(expected, next, tally, at).await
-    }
-    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        self.there()?.claim_due(now, until, limit).await
-    }
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.there()?.shelf(target, now, limit).await
-    }
-    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
-        self.there()?.watch(key).await
-    }
-    async fn list(
-        &self,
-        which: Which,
-        after: Option<&Key>,
-        limit: usize,
-    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
-        self.there()?.list(which, after, limit).await
-    }
-    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.there()?.purge(now, limit).await
-    }
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.there()?.count(line, tally).await
-    }
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.there()?.books(from, to).await
-    }
-}
-
 /// One answer, as it came over the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
@@ -191,7 +136,7 @@ impl Room {
         let silent = Arc::new(Silent::default());
         let clock: Arc<dyn Clock> = Arc::new(StillClock);
         let world = World {
-            store: Arc::new(FlakyStore(MemoryStore::default(), Arc::clone(&store_is_away))),
+            store: Arc::new(FlakyStore::new(&store_is_away)),
             provider: Arc::clone(&silent) as Arc<dyn Provider>,
             clock: Arc::clone(&clock),
             spill: Arc::new(MemorySpill::default()),

@@ -3,4 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
 
 mod callbacks;
+#[path = "../shared/flaky_store.rs"]
+mod flaky_store;
 mod world;

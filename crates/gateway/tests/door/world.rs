@@ -1,16 +1,15 @@
 //! An engine behind a real door: a store that can be away, a spill that can be full, and a provider that takes everything and
 //! says nothing, so that the test can speak for it.
 
+use crate::flaky_store::FlakyStore;
 use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, Engine, Placed, Settings, World};
 use quittance_gateway::{CALLBACK_PATH, CallbackDoor, Limits};
 use quittance_lifecycle::{
-    Delivery, Draft, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, SubmitOutcome, Tally, Target,
-    Timestamp, Word,
+    Delivery, Draft, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Timestamp, Word,
 };
 use quittance_ports::{
-    Arrival, Callback, Clock, Commit, Day, Due, Line, MemorySpill, MemoryStore, Provider, Saying, Spill,
-    SpillError, Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Which,
+    Arrival, Callback, Clock, MemorySpill, Provider, Saying, Spill, SpillError, Submission,
 };
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,61 +83,8 @@ impl Provider for Silent {
 
 #[derive(Default)]
 pub(crate) struct Troubles {
-    pub(crate) store_is_away: AtomicBool,
+    pub(crate) store_is_away: Arc<AtomicBool>,
     pub(crate) spill_is_full: AtomicBool,
-}
-
-struct FlakyStore(MemoryStore, Arc<Troubles>);
-
-impl FlakyStore {
-    fn there(&self) -> Result<&MemoryStore, StoreError> {
-        if self.1.store_is_away.load(Ordering::Relaxed) {
-            return Err(StoreError::Unavailable { doing: "testing", source: "it is away".into() });
-        }
-        Ok(&self.0)
-    }
-}
-
-#[async_trait]
-impl Store for FlakyStore {
-    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        self.there()?.load(key).await
-    }
-    async fn commit(
-        &self,
-        expected: Version,
-        next: &Arc<Order>,
-        tally: &Tally,
-        at: Timestamp,
-    ) -> Result<Commit, StoreError> {
-        self.there()?.commit(expected, next, tally, at).await
-    }
-    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        self.there()?.claim_due(now, until, limit).await
-    }
-    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
-        self.there()?.shelf(target, now, limit).await
-    }
-    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
-        self.there()?.watch(key).await
-    }
-    async fn list(
-        &self,
-        which: Which,
-        after: Option<&Key>,
-        limit: usize,
-    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
-        self.there()?.list(which, after, limit).await
-    }
-    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
-        self.there()?.purge(now, limit).await
-    }
-    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.there()?.count(line, tally).await
-    }
-    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
-        self.there()?.books(from, to).await
-    }
 }
 
 struct SmallSpill(MemorySpill, Arc<Troubles>);
@@ -177,7 +123,7 @@ impl Room {
         let troubles = Arc::new(Troubles::default());
         let (spill, silent) = (MemorySpill::default(), Arc::new(Silent::default()));
         let world = World {
-            store: Arc::new(FlakyStore(MemoryStore::default(), Arc::clone(&troubles))),
+            store: Arc::new(FlakyStore::new(&troubles.store_is_away)),
             provider: Arc::clone(&silent) as Arc<dyn Provider>,
             clock: Arc::new(StillClock),
             spill: Arc::new(SmallSpill(spill.clone(), Arc::clone(&troubles))),

@@ -2,6 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
 
 mod closing;
+#[path = "../shared/flaky_store.rs"]
+mod flaky_store;
 mod limits;
 mod manners;
 mod tls;

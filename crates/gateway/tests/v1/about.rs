@@ -15,7 +15,7 @@ async fn it_lives_from_the_start_and_is_ready_when_it_says_so() {
     assert_eq!(ready().await.order(503), json!({ "ready": false, "serving": false, "store": true }));
     room.gateway.set_ready(true);
     assert_eq!(ready().await.order(200), json!({ "ready": true, "serving": true, "store": true }));
-    room.store.is_away.store(true, Ordering::Relaxed);
+    room.store_is_away.store(true, Ordering::Relaxed);
     assert_eq!(ready().await.order(503), json!({ "ready": false, "serving": true, "store": false }));
     assert_eq!(
         room.ask(Ask::get("/healthz")).await.status,

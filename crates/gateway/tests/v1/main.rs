@@ -5,11 +5,12 @@
 mod about;
 mod admin;
 mod events;
+#[path = "../shared/flaky_store.rs"]
+mod flaky_store;
 mod idempotency;
 mod orders;
 mod problems;
 mod provider;
-mod store;
 mod talk;
 mod tenants;
 mod world;

@@ -130,7 +130,7 @@ async fn what_is_not_there_and_what_cannot_be_done_are_problems_as_well() {
 async fn a_store_that_is_away_is_told_with_a_time_to_come_back() {
     let room = Room::new().await;
     let path = format!("/v1/orders/{}", room.place("hold-1").await.order(202)["id"].as_str().unwrap());
-    room.store.is_away.store(true, Ordering::Relaxed);
+    room.store_is_away.store(true, Ordering::Relaxed);
     let asks = [
         Ask::post("/v1/orders", &order("solve-2")),
         Ask::get(&path),
@@ -143,7 +143,7 @@ async fn a_store_that_is_away_is_told_with_a_time_to_come_back() {
         refused.must_be(503, "store_unavailable");
         assert!(refused.header("retry-after").unwrap().parse::<u64>().is_ok());
     }
-    room.store.is_away.store(false, Ordering::Relaxed);
+    room.store_is_away.store(false, Ordering::Relaxed);
     room.get(&path).await.order(200);
 }
 

@@ -1,7 +1,7 @@
 //! A node with two tenants and an operator behind a real socket, and a clock that stands still until it is moved.
 
+use crate::flaky_store::FlakyStore;
 use crate::provider::Scripted;
-use crate::store::FlakyStore;
 use crate::talk::{Answered, Ask};
 use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
@@ -10,11 +10,11 @@ use quittance_gateway::{
     TenantSettings, Tenants,
 };
 use quittance_lifecycle::{Timestamp, WithoutWord};
-use quittance_ports::{Clock, MemoryCourier, MemorySpill, Provider, Store};
+use quittance_ports::{Clock, MemoryCourier, MemorySpill, Provider};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 
@@ -50,7 +50,7 @@ pub(crate) struct Room {
     pub(crate) address: SocketAddr,
     pub(crate) engine: Arc<Engine>,
     pub(crate) provider: Arc<Scripted>,
-    pub(crate) store: Arc<FlakyStore>,
+    pub(crate) store_is_away: Arc<AtomicBool>,
     pub(crate) gateway: Gateway,
     clock: Arc<SlowClock>,
 }
@@ -75,12 +75,12 @@ impl Room {
         let address = listener.local_addr().unwrap();
         let clock =
             Arc::new(SlowClock { now: AtomicU64::new(4_102_444_800_000), moved: tokio::sync::Notify::new() });
-        let (provider, store) = (Arc::new(Scripted::default()), Arc::new(FlakyStore::default()));
+        let (provider, store_is_away) = (Arc::new(Scripted::default()), Arc::<AtomicBool>::default());
         let limited =
             tenants.iter().filter(|tenant| tenant.open_max.is_some()).map(|tenant| tenant.name.clone());
         let hub = Hub::new(limited.collect::<Vec<_>>());
         let world = World {
-            store: Arc::clone(&store) as Arc<dyn Store>,
+            store: Arc::new(FlakyStore::new(&store_is_away)),
             provider: Arc::clone(&provider) as Arc<dyn Provider>,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             spill: Arc::new(MemorySpill::default()),
@@ -106,7 +106,7 @@ impl Room {
         );
         let gateway = Gateway::new(desk, GatewaySettings::default());
         tokio::spawn(gateway.serve(listener, None));
-        Self { address, engine, provider, store, gateway, clock }
+        Self { address, engine, provider, store_is_away, gateway, clock }
     }
 
     /// Lets time pass.

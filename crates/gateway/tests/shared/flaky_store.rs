@@ -1,4 +1,4 @@
-//! A store that can be away.
+//! A store that can be away. Several test binaries share it.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
@@ -8,13 +8,17 @@ use quittance_ports::{
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-#[derive(Default)]
 pub(crate) struct FlakyStore {
     inner: MemoryStore,
-    pub(crate) is_away: AtomicBool,
+    is_away: Arc<AtomicBool>,
 }
 
 impl FlakyStore {
+    /// Away for as long as the flag says so.
+    pub(crate) fn new(is_away: &Arc<AtomicBool>) -> Self {
+        Self { inner: MemoryStore::default(), is_away: Arc::clone(is_away) }
+    }
+
     fn there(&self) -> Result<&MemoryStore, StoreError> {
         if self.is_away.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable { doing: "testing", source: "it is away".into() });
