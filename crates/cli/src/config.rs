@@ -36,6 +36,7 @@ pub(crate) use value::is_label;
 
 use clap::Args;
 use effective::Effective;
+use origin::Origin;
 use quittance_engine::{Settings, Sparing, Targets};
 use quittance_gateway::Limits;
 use quittance_lifecycle::{KeySettings, Kind, Policy};
@@ -88,6 +89,11 @@ pub(crate) struct Config {
 }
 
 impl Config {
+    /// Whether somebody has said so himself, rather than that it is the default or follows from a preset.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        !matches!(self.effective.held(name).origin, Origin::Default | Origin::Follows(_))
+    }
+
     /// Finds and reads the configuration. `folder` is where the process was started; it is empty for the real one.
     pub(crate) fn load(
         args: &ConfigArgs,

@@ -4,7 +4,7 @@
 use crate::config::{self, Config, Dialect, ProviderConfig, StoreUrl};
 use crate::exit::{Exit, Trouble};
 use crate::output;
-use quittance::lifecycle::{Reuse, Value, terms::page_host};
+use quittance::lifecycle::{FaultClass, Reuse, Value, terms::page_host};
 use quittance::{Account, Builder, Callbacks, ClassicProvider, GatewaySetup, Order, Quittance, StartError};
 use quittance_provider_json::JsonProvider;
 use std::sync::Arc;
@@ -36,11 +36,22 @@ pub(crate) async fn serve(config: &Config, setup: GatewaySetup) -> Result<Quitta
     let settings = config.clone();
     let builder = carrier(config)?.gateway(setup).settings(move |engine| {
         settings.apply(engine);
+        wait_for_the_provider(&settings, engine);
         let known = settings.kinds();
         engine.kinds = Arc::new(move |name| known(name).or_else(|| Some(quittance_catalog::open_kind(name))));
     });
     let callbacks = config.public_url.as_ref().map(Callbacks::through_gateway);
     with_callbacks(builder, config, callbacks)?.start().await.map_err(|error| start_trouble(&error))
+}
+
+/// A client that can only poll takes any error for the last word. To reach nobody costs nothing, so unless the operator has
+/// set a limit himself, such an order is tried again until its deadline.
+fn wait_for_the_provider(config: &Config, engine: &mut quittance::Settings) {
+    if !config.is_set("retry.limits.unreachable") {
+        let mut rule = engine.policy.faults.rule(FaultClass::Unreachable);
+        rule.limit = u8::MAX;
+        engine.policy.faults.set(FaultClass::Unreachable, rule);
+    }
 }
 
 /// A node that has somebody to buy from, and calls whoever asked for it.

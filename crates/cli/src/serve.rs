@@ -7,19 +7,20 @@ mod self_signed;
 mod signals;
 mod sockets;
 mod systemd;
+mod watch;
 
 pub(crate) use certificate::load;
 pub(crate) use descriptors::descriptors;
 pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 
-use crate::config::{CallerKey, Config, StoreUrl};
+use crate::config::{CallerKey, Config, ProviderConfig, StoreUrl};
 use crate::exit::{Exit, Trouble};
 use crate::{node, output};
 use certificate::Source;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use quittance::{GatewaySetup, Quittance};
+use quittance::{GatewaySetup, Profile, Quittance};
 use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls};
 use signals::{Sign, Signals};
 use sockets::Wanted;
@@ -151,6 +152,8 @@ impl Daemon {
             }
             _ => None,
         };
+        gateway.desk().count_open().await.map_err(|error| Trouble::of(Exit::Store, &error))?;
+        serving.spawn(watch::tell_changes(gateway.clone()));
         gateway.set_ready(true);
         let daemon = Self { node, gateway, serving, http: address, https };
         daemon.summarise(config);
@@ -289,6 +292,13 @@ fn source(args: &ServeArgs, config: &Config) -> Result<Option<Source>, Trouble> 
     Ok(None)
 }
 
+/// Clients of a provider that calls back in its own way expect that of us, too.
+fn flavour(config: &Config) -> Option<String> {
+    let is_captchaai = |provider: &ProviderConfig| provider.dialect.name() == Profile::CaptchaAi.name();
+    let usual = config.providers.first().filter(|provider| is_captchaai(provider));
+    config.flavour.clone().or_else(|| usual.map(|provider| provider.dialect.name().to_owned()))
+}
+
 /// Who may ask, and on which terms.
 fn setup(config: &Config) -> Result<GatewaySetup, Trouble> {
     let wrong = |error| Trouble::of(Exit::Config, &error);
@@ -297,7 +307,7 @@ fn setup(config: &Config) -> Result<GatewaySetup, Trouble> {
     Ok(GatewaySetup {
         tenants: tenants.collect::<Result<_, _>>().map_err(wrong)?,
         admin: config.admin.as_ref().map(CallerKey::digest).transpose().map_err(wrong)?,
-        settings: GatewaySettings { limits: config.listener, flavour: config.flavour.clone() },
+        settings: GatewaySettings { limits: config.listener, flavour: flavour(config) },
         reuse: Some(ReuseRule(Arc::new(move |tenant, kind, host| reuse.of(tenant, kind, host)))),
     })
 }

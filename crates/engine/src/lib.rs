@@ -210,7 +210,8 @@ impl Engine {
     }
 
     /// Whether the store was away a moment ago, as far as this node has noticed.
-    fn store_was_away(&self, within: Duration) -> bool {
+    #[must_use]
+    pub fn store_was_away(&self, within: Duration) -> bool {
         let failed_at = Timestamp::from_millis(self.store_failed_at.load(Ordering::Relaxed));
         failed_at > Timestamp::ZERO && self.now().since(failed_at) < within
     }

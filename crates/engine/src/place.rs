@@ -136,6 +136,20 @@ impl Engine {
         }
     }
 
+    /// Whether placing this would only join or repeat what is on record, and begin nothing.
+    pub async fn is_repeat(&self, kind: &str, draft: &Draft) -> Result<bool, PlaceError> {
+        let Some(kind) = (self.settings.kinds)(kind) else { return Ok(false) };
+        let policy = self.policy_for(&kind.name);
+        let (key, terms) =
+            draft.clone().check(&kind, self.settings.keys, &policy, self.now(), self.unique())?;
+        let Some(found) = self.world.store.load(&key).await? else { return Ok(false) };
+        let terms = Arc::new(terms);
+        Ok(match (self.settings.rules.place)(Some(&found.order), key, &terms, self.now(), &policy) {
+            Placement::Stands { .. } | Placement::Refused(_) => true,
+            Placement::Commit { origin, .. } => origin != Origin::Api,
+        })
+    }
+
     async fn look_again_until(
         &self,
         key: &Key,

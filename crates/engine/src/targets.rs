@@ -2,7 +2,7 @@
 //! paid for. What has no page, a picture, has a switch of its own.
 
 use quittance_lifecycle::terms::page_host;
-use quittance_lifecycle::{Draft, Kind, Shape, Value};
+use quittance_lifecycle::{Draft, Field, Identity, Kind, Shape, Value};
 use std::fmt;
 
 /// The hosts that stand for nobody's site: always allowed, for the simulator and for examples.
@@ -66,39 +66,40 @@ pub enum NotAllowed {
         "`{host}` is not a host that may be automated: if you may automate it, add it to `targets.allow`"
     )]
     Host { host: String },
-    #[error("pictures are switched off: set `targets.images = true` to take orders of kind {kind}")]
-    Images { kind: String },
     #[error(
-        "an order of kind {kind} must say in `pageurl` which page it is for: only known hosts are automated"
+        "orders that name no page are switched off: set `targets.images = true` to take those of kind {kind}"
     )]
-    NoPage { kind: String },
+    Images { kind: String },
 }
 
 impl Targets {
     /// Whether an order may be placed. What is not an address at all is left for the check of the parameters.
     pub fn check(&self, kind: &Kind, draft: &Draft) -> Result<(), NotAllowed> {
-        let mut pages = kind.fields.iter().filter(|field| field.shape == Shape::PageAddress).peekable();
-        if pages.peek().is_none() {
-            return if self.images {
-                Ok(())
-            } else {
-                Err(NotAllowed::Images { kind: kind.name.to_string() })
-            };
-        }
+        let is_page = |field: &Field| field.shape == Shape::PageAddress;
+        let is_page_field = |name: &str| kind.fields.iter().any(|field| is_page(field) && field.name == name);
+        // Of a kind that nobody has described, any address may be that of the page.
+        let is_undescribed = kind.identity == Identity::Everything;
         let mut named = 0;
-        for field in pages {
-            let Some(Value::Text(address)) = draft.params.get(field.name) else { continue };
-            named += 1;
-            if let Ok(host) = page_host(address) {
-                self.check_host(host)?;
+        for (name, value) in &draft.params {
+            let Value::Text(address) = value else { continue };
+            if !is_page_field(name) && !is_undescribed {
+                continue;
+            }
+            match page_host(address) {
+                Ok(host) => {
+                    named += 1;
+                    self.check_host(host)?;
+                }
+                Err(_) if is_page_field(name) => named += 1,
+                Err(_) => {}
             }
         }
-        // A kind that needs its page says so itself, and better. The others must not slip through without one.
-        let needs_none = kind.fields.iter().all(|field| field.shape != Shape::PageAddress || !field.required);
-        if named == 0 && needs_none && !self.allow.iter().any(|pattern| pattern.0 == "*") {
-            return Err(NotAllowed::NoPage { kind: kind.name.to_string() });
+        // A kind that needs its page says so itself, and better.
+        let needs_page = kind.fields.iter().any(|field| is_page(field) && field.required);
+        if named > 0 || needs_page || self.images {
+            return Ok(());
         }
-        Ok(())
+        Err(NotAllowed::Images { kind: kind.name.to_string() })
     }
 
     fn check_host(&self, host: &str) -> Result<(), NotAllowed> {
@@ -142,6 +143,31 @@ mod tests {
             assert!(listed.check_host(host).is_err(), "{host}");
         }
         assert_eq!(targets(&["*"]).check_host("anything.at.all"), Ok(()));
+    }
+
+    fn undescribed(params: &[(&str, &str)], listed: &Targets) -> Result<(), NotAllowed> {
+        let draft = params.iter().fold(Draft::new("t"), |draft, (name, value)| draft.with(*name, *value));
+        listed.check(&quittance_catalog::open_kind("brand_new"), &draft)
+    }
+
+    #[test]
+    fn any_address_in_an_order_that_nobody_has_described_may_be_its_page() {
+        let listed = targets(&["*.example.org"]);
+        assert_eq!(undescribed(&[("redirect_uri", "https://shop.example.org/x")], &listed), Ok(()));
+        let elsewhere = Err(NotAllowed::Host { host: "evil.example.net".into() });
+        for name in ["pageurl", "redirect_uri", "whatever"] {
+            let params = [("pageurl", "https://shop.example.org/"), (name, "https://evil.example.net/")];
+            assert_eq!(undescribed(&params, &listed), elsewhere, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_names_no_page_has_a_switch_of_its_own() {
+        let mut listed = targets(&["*.example.org"]);
+        assert_eq!(undescribed(&[("body", "aaaa"), ("steps", "[1,2]")], &listed), Ok(()));
+        listed.images = false;
+        assert!(matches!(undescribed(&[("body", "aaaa")], &listed), Err(NotAllowed::Images { .. })));
+        assert_eq!(undescribed(&[("url", "https://shop.example.org/x")], &listed), Ok(()));
     }
 
     #[test]

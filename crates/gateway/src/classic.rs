@@ -113,6 +113,11 @@ impl ClassicDoor {
         turned::answer(asked, why)
     }
 
+    /// What whoever may not come in at all is told.
+    pub(crate) fn refuse(asked: &Asked, code: &str) -> Response<Body> {
+        turned::said(asked, code)
+    }
+
     pub(crate) async fn answer(&self, mut asked: Asked) -> Response<Body> {
         let Some(page) = Page::of(&asked.path) else {
             return door::answer(StatusCode::NOT_FOUND, PLAIN, "there is no such page");

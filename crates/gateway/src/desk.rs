@@ -50,7 +50,7 @@ pub enum Declined {
     Place(#[from] PlaceError),
     #[error("orders of kind `{kind}` are not for this key: ask the operator")]
     KindNotForYou { kind: String },
-    #[error(transparent)]
+    #[error("{}", not_for_you(.0))]
     HostNotForYou(NotAllowed),
     #[error("too many orders in too short a time: wait {} ms", .again_in.as_millis())]
     TooFast { again_in: Duration },
@@ -62,6 +62,13 @@ pub enum Declined {
     TooManyListeners,
     #[error("the order under this idempotency key is still in flight")]
     InFlight { id: OrderId },
+}
+
+fn not_for_you(why: &NotAllowed) -> String {
+    match why {
+        NotAllowed::Host { host } => format!("`{host}` is not among the hosts of this key: ask the operator"),
+        NotAllowed::Images { .. } => "orders that name no page are not for this key: ask the operator".into(),
+    }
 }
 
 /// What an order has for its caller now. The order is as it was read.
@@ -198,8 +205,12 @@ impl Desk {
             let kind = engine.kind(&wish.kind).ok_or(PlaceError::UnknownKind { name: wish.kind.clone() })?;
             targets.check(&kind, &draft).map_err(Declined::HostNotForYou)?;
         }
-        settings.open_max.map_or(Ok(()), |most| self.check_room(&settings.name, most))?;
-        caller.tenant.spend(clock.now()).map_err(|again_in| Declined::TooFast { again_in })?;
+        // Limits are for what is new: whoever repeats himself must get what is his.
+        let is_limited = settings.open_max.is_some() || settings.rate.is_some();
+        if is_limited && !engine.is_repeat(&wish.kind, &draft).await? {
+            settings.open_max.map_or(Ok(()), |most| self.check_room(&settings.name, most))?;
+            caller.tenant.spend(clock.now()).map_err(|again_in| Declined::TooFast { again_in })?;
+        }
         let placed = engine.place(&wish.kind, draft).await?;
         let id = OrderId::of(&placed.key, placed.origin);
         names.learn(&settings.name, id, placed.key);

@@ -131,6 +131,8 @@ impl House for Gateway {
         if route != Route::Callback && desk.tenants().is_open() && guard::is_from_elsewhere(&asked.head) {
             return match route {
                 Route::V1 => v1::forbidden(guard::WHY),
+                Route::Classic => ClassicDoor::refuse(&asked, guard::CODE),
+                Route::Json => turned::json_code(&asked, self.doors.flavour.as_deref(), guard::CODE),
                 _ => door::answer(StatusCode::FORBIDDEN, PLAIN, guard::WHY),
             };
         }

@@ -179,8 +179,15 @@ pub fn spell(
             task.insert((*name).to_owned(), Value::String(text));
         }
     }
-    if let (Flavour::AntiCaptcha, "recaptcha_v3") = (flavour, kind) {
-        task.insert("minScore".to_owned(), Value::from(field::score(text("min_score"))));
+    match (flavour, kind) {
+        (Flavour::AntiCaptcha, "recaptcha_v3") => {
+            task.insert("minScore".to_owned(), Value::from(field::score(text("min_score"))));
+        }
+        // It wants to be told, too, but takes any.
+        (Flavour::TwoCaptcha, "recaptcha_v3") => {
+            task.entry("minScore").or_insert_with(|| Value::from(field::USUAL_SCORE));
+        }
+        _ => {}
     }
     let named = type_of(row, flavour, kind, text("proxy").is_some());
     // Whoever does not look at it need not know it.

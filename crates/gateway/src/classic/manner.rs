@@ -33,7 +33,8 @@ impl Manner {
     /// Plain unless JSON is asked for, for every method: clients that want it say so, and one that is used with all
     /// methods takes nothing else than plain.
     pub(super) fn of(form: &Form) -> Self {
-        let is_set = |name: &str| form.text(name).is_some_and(|value| !matches!(value.trim(), "" | "0"));
+        let is_set =
+            |name: &str| form.text(name).is_some_and(|value| !matches!(value.trim(), "" | "0" | "false"));
         Self {
             is_json: is_set("json"),
             is_open: is_set("header_acao"),

@@ -9,6 +9,9 @@ use std::net::IpAddr;
 pub(super) const WHY: &str =
     "Without tenants only programs on this machine are let in, by the name localhost or a loopback address.";
 
+/// The same where only codes are understood.
+pub(super) const CODE: &str = "ERROR_IP_NOT_ALLOWED";
+
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 pub(super) fn is_from_elsewhere(head: &Parts) -> bool {

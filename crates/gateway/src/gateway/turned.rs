@@ -8,9 +8,18 @@ use hyper::{Response, StatusCode};
 use quittance_json::{Flavour, TaskId};
 use serde_json::Value;
 
-pub(super) fn json(asked: &Asked, usual: Option<&str>, why: Turned) -> Response<Body> {
+fn flavour(asked: &Asked, usual: Option<&str>) -> Flavour {
     let flavour = asked.flavour.and_then(Flavour::parse).or_else(|| Flavour::parse(usual?));
-    let flavour = flavour.unwrap_or(Flavour::TwoCaptcha);
+    flavour.unwrap_or(Flavour::TwoCaptcha)
+}
+
+pub(super) fn json_code(asked: &Asked, usual: Option<&str>, code: &str) -> Response<Body> {
+    let body = quittance_json::error(flavour(asked, usual), code).1;
+    door::answer(StatusCode::OK, "application/json", body)
+}
+
+pub(super) fn json(asked: &Asked, usual: Option<&str>, why: Turned) -> Response<Body> {
+    let flavour = flavour(asked, usual);
     let body = match why {
         Turned::TooLarge => quittance_json::error(flavour, codes::TOO_BIG).1,
         Turned::TooSlow | Turned::Broken => quittance_json::error(flavour, "ERROR_BAD_REQUEST").1,

@@ -20,6 +20,8 @@ use utoipa::ToSchema;
 
 /// How long a store may take to say that it is there.
 const STORE_WAIT: Duration = Duration::from_secs(2);
+/// For how long after a failed write the store counts as away.
+const STORE_TROUBLE: Duration = Duration::from_secs(10);
 
 problems!(MeProblems: Unauthorized, Forbidden);
 problems!(PageProblems: NotFound);
@@ -279,7 +281,9 @@ pub(super) struct Readiness {
 pub(super) async fn ready(State(room): State<Room>) -> Response {
     let serving = room.ready.load(Ordering::Relaxed);
     let asked = room.desk.engine().list(Which::Open, None, 1);
-    let store = tokio::time::timeout(STORE_WAIT, asked).await.is_ok_and(|listed| listed.is_ok());
+    // One that can be read and not written shows only when something is written.
+    let store = tokio::time::timeout(STORE_WAIT, asked).await.is_ok_and(|listed| listed.is_ok())
+        && !room.desk.engine().store_was_away(STORE_TROUBLE);
     let ready = serving && store;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     super::json(status, &Readiness { ready, serving, store })

@@ -276,9 +276,7 @@ fn declined(why: Declined, now: Timestamp) -> Refused {
 
 fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
     match why {
-        NotAllowed::Host { .. } | NotAllowed::NoPage { .. } => {
-            Code::TargetNotAllowed.because(detail).at("params.pageurl")
-        }
+        NotAllowed::Host { .. } => Code::TargetNotAllowed.because(detail).at("params.pageurl"),
         NotAllowed::Images { .. } => Code::KindNotAllowed.because(detail).at("kind"),
     }
 }

@@ -80,6 +80,8 @@ async fn limits_are_kept_and_told() {
     let ask = |sitekey: &str| room.ask(Ask::post("/v1/orders", &order(sitekey)).key(BERT));
     ask("hold-b").await.order(202);
     ask("hold-c").await.must_be(429, "too_many_open");
+    let again = ask("hold-b").await.order(202);
+    assert_eq!(again["origin"], "joined", "whoever repeats himself is not limited");
     let mut me = room.ask(Ask::get("/v1/me").key(BERT)).await.order(200);
     let secret = me.as_object_mut().and_then(|me| me.remove("webhook_secret"));
     assert!(secret.is_some_and(|secret| secret.as_str().is_some_and(|secret| secret.starts_with("whsec_"))));

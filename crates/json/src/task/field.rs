@@ -129,12 +129,13 @@ fn number(text: &str) -> Option<Value> {
     (number.to_string() == text).then_some(Value::Number(number))
 }
 
+/// What leaving the score out means where it may be left out.
+pub(super) const USUAL_SCORE: f64 = 0.4;
+
 /// The least score that is at least what was asked for, of those that Anti-Captcha offers; it wants to be told one.
 pub(super) fn score(asked: Option<&str>) -> f64 {
     const OFFERED: [f64; 3] = [0.3, 0.7, 0.9];
-    /// What leaving it out means everywhere else.
-    const USUAL: f64 = 0.4;
-    let asked = asked.and_then(|text| text.parse().ok()).unwrap_or(USUAL);
+    let asked = asked.and_then(|text| text.parse().ok()).unwrap_or(USUAL_SCORE);
     OFFERED.into_iter().find(|offered| *offered >= asked).unwrap_or(OFFERED[2])
 }
 

@@ -1,0 +1,24 @@
+//! One client, alone, while the provider is down: it can only poll, and takes any error for the last word. So it gets none.
+
+use crate::either::classic;
+use crate::http::call;
+use crate::provider::Sim;
+use crate::room::Room;
+use crate::serve::Serve;
+use serde_json::json;
+
+#[test]
+fn a_lone_client_waits_out_a_provider_that_cannot_be_reached() {
+    let sim = Sim::start();
+    let serve = Serve::start(Room::of(&sim));
+    let (status, said) =
+        call("POST", &format!("{}/sim/outage", sim.url), &json!({ "ms": 4000, "refuse": true }).to_string());
+    assert_eq!(status, 200, "{said}");
+    // Its pauses are a fraction of what they are in life: it is refused far more often than any limit says.
+    let answer =
+        classic(&serve.http, "method=turnstile&sitekey=0x4AAAAAAAB&pageurl=https://lone.example.com/");
+    let ledger = sim.ledger();
+    assert_eq!(ledger.accepted(), 1);
+    assert_eq!(ledger.tasks()[0]["answer"], answer);
+    serve.end_in_peace();
+}
