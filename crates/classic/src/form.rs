@@ -76,14 +76,14 @@ impl Form {
         }
     }
 
-    fn add(&mut self, name: &str, part: Part) -> Result<(), BadForm> {
+    fn add(&mut self, name: String, part: Part) -> Result<(), BadForm> {
         if name.is_empty() {
             return Ok(());
         }
         if name.len() > NAME_BYTES_MAX {
             return Err(BadForm::Malformed { what: "the name of a parameter is too long" });
         }
-        self.0.insert(name.to_owned(), part);
+        self.0.insert(name, part);
         if self.0.len() > PARAMETERS_MAX {
             return Err(BadForm::Malformed { what: "too many parameters" });
         }
@@ -91,8 +91,12 @@ impl Form {
     }
 
     fn read_urlencoded(&mut self, bytes: &[u8]) -> Result<(), BadForm> {
-        form_urlencoded::parse(bytes)
-            .try_for_each(|(name, value)| self.add(&name, Part::Text(value.into_owned())))
+        for pair in bytes.split(|byte| *byte == b'&').filter(|pair| !pair.is_empty()) {
+            let middle = pair.iter().position(|byte| *byte == b'=').unwrap_or(pair.len());
+            let value = pair.get(middle + 1..).unwrap_or_default();
+            self.add(decoded(&pair[..middle]), Part::Text(decoded(value)))?;
+        }
+        Ok(())
     }
 
     fn read_json(&mut self, body: &[u8]) -> Result<(), BadForm> {
@@ -108,7 +112,7 @@ impl Form {
                 Value::Bool(is_set) => u8::from(is_set).to_string(),
                 number_or_nested => number_or_nested.to_string(),
             };
-            self.add(&name, Part::Text(text))?;
+            self.add(name, Part::Text(text))?;
         }
         Ok(())
     }
@@ -128,9 +132,39 @@ impl Form {
             } else {
                 Part::Text(String::from_utf8_lossy(&bytes).into_owned())
             };
-            self.add(&name, part)?;
+            self.add(name, part)?;
         }
         Ok(())
+    }
+}
+
+/// A name or a value as it was before it was written into a form: in one go, because every order pays for it.
+fn decoded(written: &[u8]) -> String {
+    let mut plain = Vec::with_capacity(written.len());
+    let mut rest = written;
+    while let Some(at) = rest.iter().position(|byte| matches!(byte, b'+' | b'%')) {
+        plain.extend_from_slice(&rest[..at]);
+        let (byte, length) = match rest[at..] {
+            [b'+', ..] => (b' ', 1),
+            [_, high, low, ..] => match (digit(high), digit(low)) {
+                (Some(high), Some(low)) => (high << 4 | low, 3),
+                _ => (b'%', 1),
+            },
+            _ => (b'%', 1),
+        };
+        plain.push(byte);
+        rest = &rest[at + length..];
+    }
+    plain.extend_from_slice(rest);
+    String::from_utf8(plain).unwrap_or_else(|odd| String::from_utf8_lossy(odd.as_bytes()).into_owned())
+}
+
+const fn digit(letter: u8) -> Option<u8> {
+    match letter {
+        b'0'..=b'9' => Some(letter - b'0'),
+        b'a'..=b'f' => Some(letter - b'a' + 10),
+        b'A'..=b'F' => Some(letter - b'A' + 10),
+        _ => None,
     }
 }
 

@@ -28,7 +28,7 @@ pub use wait::Outcome;
 use bell::Bell;
 use gate::ProviderGate;
 use pace::Paces;
-use quittance_lifecycle::{Fault, Kind, Order, Policy, Tally, Timestamp, WhyIgnored};
+use quittance_lifecycle::{Fault, Kind, Order, Pace, Policy, Tally, Timestamp, WhyIgnored};
 use quittance_ports::{Clock, Courier, Line, Provider, Spill, Store, StoreError};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -168,13 +168,14 @@ impl Engine {
 
     /// The settings, and what was learned about how long this kind takes.
     fn policy(&self, order: &Order) -> Policy {
-        self.policy_for(&order.terms.kind)
+        let kind = order.terms.kind.as_str();
+        self.policy_for(kind, || (self.settings.kinds)(kind).map(|kind| kind.pace))
     }
 
-    fn policy_for(&self, kind: &str) -> Policy {
+    fn policy_for(&self, kind: &str, usual: impl FnOnce() -> Option<Pace>) -> Policy {
         let mut policy = self.settings.policy;
         let learned = lock(&self.paces).of(kind);
-        if let Some(pace) = learned.or_else(|| (self.settings.kinds)(kind).map(|kind| kind.pace)) {
+        if let Some(pace) = learned.or_else(usual) {
             policy.pace = pace;
         }
         policy

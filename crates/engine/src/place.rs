@@ -80,7 +80,7 @@ impl Engine {
             return Err(PlaceError::UnknownKind { name: kind.into() });
         };
         self.settings.targets.check(&kind, &draft)?;
-        let policy = self.policy_for(&kind.name);
+        let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let now = self.now();
         let (key, terms) = draft.check(&kind, self.settings.keys, &policy, now, self.unique())?;
         let terms = Arc::new(terms);
@@ -101,18 +101,18 @@ impl Engine {
         let mut found: Option<Versioned> = None;
         loop {
             let order = found.as_ref().map(|found| &*found.order);
-            match (self.settings.rules.place)(order, key, &terms, self.now(), &policy) {
+            let at = self.now();
+            match (self.settings.rules.place)(order, key, &terms, at, &policy) {
                 Placement::Refused(refusal) => {
-                    self.tally(&terms, Tally { asked: 1, refused: 1, ..Tally::default() });
+                    self.tally(&terms, Tally { asked: 1, refused: 1, ..Tally::default() }, at);
                     return Err(PlaceError::Refused(refusal));
                 }
                 Placement::Stands { origin, tally } => {
-                    self.tally(&terms, tally);
+                    self.tally(&terms, tally, at);
                     return Ok(placed(origin));
                 }
                 Placement::Commit { origin, advance } => {
                     let expected = found.as_ref().map_or(Version::ABSENT, |found| found.version);
-                    let at = self.now();
                     let next = Arc::new(advance.next);
                     match self.world.store.commit(expected, &next, &advance.tally, at).await {
                         Ok(Commit::Done(version)) => {
@@ -139,7 +139,7 @@ impl Engine {
     /// Whether placing this would only join or repeat what is on record, and begin nothing.
     pub async fn is_repeat(&self, kind: &str, draft: &Draft) -> Result<bool, PlaceError> {
         let Some(kind) = (self.settings.kinds)(kind) else { return Ok(false) };
-        let policy = self.policy_for(&kind.name);
+        let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let (key, terms) =
             draft.clone().check(&kind, self.settings.keys, &policy, self.now(), self.unique())?;
         let Some(found) = self.world.store.load(&key).await? else { return Ok(false) };
@@ -210,8 +210,8 @@ impl Engine {
         }
     }
 
-    fn tally(&self, terms: &Terms, tally: Tally) {
-        let day = quittance_ports::Day::of(self.now());
+    fn tally(&self, terms: &Terms, tally: Tally, at: Timestamp) {
+        let day = quittance_ports::Day::of(at);
         self.count(Line { day, tenant: terms.tenant.clone(), kind: terms.kind.clone() }, tally);
     }
 

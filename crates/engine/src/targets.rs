@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn undescribed(params: &[(&str, &str)], listed: &Targets) -> Result<(), NotAllowed> {
-        let draft = params.iter().fold(Draft::new("t"), |draft, (name, value)| draft.with(*name, *value));
+        let draft = params.iter().fold(Draft::new("t"), |draft, (name, value)| draft.with(name, *value));
         listed.check(&quittance_catalog::open_kind("brand_new"), &draft)
     }
 

@@ -177,11 +177,10 @@ impl ClassicDoor {
     /// A caller who hangs up, or whose time is up, does not stop what he began half-way.
     async fn place(&self, caller: Caller, wish: Wish) -> Result<Accepted, Code> {
         let desk = self.desk.clone();
-        let placing = tokio::spawn(async move { desk.place(&caller, wish).await });
-        match tokio::time::timeout(PLACE_WAIT, placing).await {
-            Ok(Ok(Ok(accepted))) => Ok(accepted),
-            Ok(Ok(Err(declined))) => Err(codes::code_of_declined(&declined).into_owned()),
-            Ok(Err(_)) | Err(_) => Err(codes::NO_SLOT.to_owned()),
+        match door::carry_out(async move { desk.place(&caller, wish).await }, PLACE_WAIT).await {
+            Some(Ok(accepted)) => Ok(accepted),
+            Some(Err(declined)) => Err(codes::code_of_declined(&declined).into_owned()),
+            None => Err(codes::NO_SLOT.to_owned()),
         }
     }
 

@@ -2,24 +2,28 @@
 //! a limit or a certificate.
 
 use bytes::Bytes;
+use futures_util::FutureExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{Either, Full};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use std::convert::Infallible;
+use std::time::Duration;
 
 /// Whole, for nearly everything; a stream, for live events.
 pub(crate) type Body = Either<Full<Bytes>, UnsyncBoxBody<Bytes, Infallible>>;
 
 /// A request that has arrived whole.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) head: Parts,
     /// The path without the flavour that may stand before it, as in `/capsolver/createTask`.
     pub(crate) path: String,
     /// That flavour, in small letters; one of [`FLAVOURS`].
     pub(crate) flavour: Option<&'static str>,
+    /// As the head has it; what is kept of a request has no other part of the head's lines.
+    pub(crate) content_type: Option<HeaderValue>,
     pub(crate) body: Bytes,
 }
 
@@ -32,7 +36,7 @@ impl Asked {
     }
 
     pub(crate) fn content_type(&self) -> Option<&str> {
-        self.head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok())
+        self.content_type.as_ref().and_then(|value| value.to_str().ok())
     }
 }
 
@@ -45,4 +49,19 @@ pub(crate) fn answer(
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
+}
+
+/// Carries something out to its end, also if whoever asked for it hangs up or loses patience. `None` if he did, or if it
+/// panicked.
+pub(crate) async fn carry_out<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+    patience: Duration,
+) -> Option<T> {
+    let mut work = Box::pin(work);
+    // What memory can answer is done at the first look, and needs neither a task nor a timer. Nothing is waited for between
+    // that look and the task, so nobody can hang up there.
+    if let Some(done) = (&mut work).now_or_never() {
+        return Some(done);
+    }
+    tokio::time::timeout(patience, tokio::spawn(work)).await.ok()?.ok()
 }

@@ -158,10 +158,9 @@ impl JsonDoor {
     /// A caller who hangs up, or whose time is up, does not stop what he began half-way.
     async fn place(&self, caller: Caller, wish: Wish) -> Result<Accepted, Wrong> {
         let desk = self.desk.clone();
-        let placing = tokio::spawn(async move { desk.place(&caller, wish).await });
-        match tokio::time::timeout(self.patience.place, placing).await {
-            Ok(Ok(placed)) => Ok(placed?),
-            Ok(Err(_)) | Err(_) => Err(Wrong::Away),
+        match door::carry_out(async move { desk.place(&caller, wish).await }, self.patience.place).await {
+            Some(placed) => Ok(placed?),
+            None => Err(Wrong::Away),
         }
     }
 

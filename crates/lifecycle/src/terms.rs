@@ -269,7 +269,12 @@ pub fn page_host(address: &str) -> Result<&str, &'static str> {
         return Err("it is too long");
     }
     // Browsers read a backslash as a slash, so it could make two readers see two hosts.
-    if address.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\') {
+    let is_odd = if address.is_ascii() {
+        address.bytes().any(|byte| byte <= b' ' || byte == b'\\' || byte == 0x7f)
+    } else {
+        address.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\')
+    };
+    if is_odd {
         return Err("it contains a space, a backslash or a control character");
     }
     let rest = ["http://", "https://"]

@@ -207,3 +207,24 @@ fn whatever_comes_from_the_network_is_read_or_refused() {
 fn what_a_form_holds_is_not_printed() {
     assert_eq!(format!("{:?}", form(&[("key", "secret")])), "Form({\"key\": 6 bytes})");
 }
+
+#[test]
+fn a_form_is_decoded_as_the_standard_says() {
+    let written: [&[u8]; 6] = [
+        b"a=1&b=%41%2b+%2B&&=x&c&d=&e==%3D&a=2",
+        b"%=%&%4=%4&%zz=%zz%&x=%25%3",
+        b"k=%ff%C3%A4\xff&\xe4=\xc3\xa4",
+        b"p=https%3A%2F%2Fshop.example.com%2Fl%3Fa%3D1",
+        b"",
+        b"+%00+=%0d%0A",
+    ];
+    for bytes in written {
+        let expected: BTreeMap<_, _> = form_urlencoded::parse(bytes)
+            .filter(|(name, _)| !name.is_empty())
+            .map(|(name, value)| (name.into_owned(), Part::Text(value.into_owned())))
+            .collect();
+        let mut form = Form::default();
+        form.read_urlencoded(bytes).unwrap();
+        assert_eq!(form.0, expected, "{}", String::from_utf8_lossy(bytes));
+    }
+}

@@ -30,10 +30,11 @@ impl Stage {
         Answering(self.clone())
     }
 
-    fn begin_head(&self) {
-        for waiting in [NEW, IDLE] {
-            _ = self.0.compare_exchange(waiting, HEAD, Ordering::Relaxed, Ordering::Relaxed);
-        }
+    /// Says whether these are the first words of a head.
+    fn begin_head(&self) -> bool {
+        let is_first =
+            |waiting| self.0.compare_exchange(waiting, HEAD, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        is_first(IDLE) || is_first(NEW)
     }
 
     fn now(&self) -> u8 {
@@ -53,8 +54,10 @@ impl Drop for Answering {
 pub(super) struct Patient<S> {
     inner: S,
     stage: Stage,
-    /// The stage that the alarm was set for.
+    /// The stage that is timed, and when its time is up.
     timed: Option<u8>,
+    until: Instant,
+    /// Goes off then, or earlier: it is not set anew for each request, only looked after when it goes off.
     alarm: Pin<Box<Sleep>>,
     /// Set while the caller does not read on.
     stall: Option<Pin<Box<Sleep>>>,
@@ -67,7 +70,8 @@ impl<S> Patient<S> {
     pub(super) fn new(inner: S, stage: Stage, limits: &Limits) -> Self {
         let Limits { read_wait, idle_wait, write_wait, .. } = *limits;
         let alarm = Box::pin(sleep(read_wait));
-        Self { inner, stage, timed: Some(NEW), alarm, stall: None, read_wait, idle_wait, write_wait }
+        let (timed, until) = (Some(NEW), alarm.deadline());
+        Self { inner, stage, timed, until, alarm, stall: None, read_wait, idle_wait, write_wait }
     }
 
     fn check_alarm(&mut self, context: &mut Context<'_>) -> io::Result<()> {
@@ -82,12 +86,21 @@ impl<S> Patient<S> {
         };
         if self.timed != Some(stage) {
             self.timed = Some(stage);
-            self.alarm.as_mut().reset(Instant::now() + wait);
+            self.until = Instant::now() + wait;
+            if self.until < self.alarm.deadline() {
+                self.alarm.as_mut().reset(self.until);
+            }
         }
-        match self.alarm.as_mut().poll(context) {
-            Poll::Ready(()) => Err(ErrorKind::TimedOut.into()),
-            Poll::Pending => Ok(()),
+        while self.alarm.as_mut().poll(context).is_ready() {
+            let now = Instant::now();
+            if now >= self.until {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            // No later than a head may take, so that the next one that begins finds it set early enough.
+            let next = self.until.min(now + self.read_wait);
+            self.alarm.as_mut().reset(next);
         }
+        Ok(())
     }
 
     /// Nothing could be written: how long has that been so?
@@ -115,8 +128,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.stage.begin_head();
+        if buffer.filled().len() > before && self.stage.begin_head() {
+            // Also if the head before it was the last thing that was timed: each has a time of its own.
+            self.timed = None;
         }
         match read {
             // Also one who sends a byte at a time has only so long.
@@ -164,5 +178,26 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn is_write_vectored(&self) -> bool {
         self.inner.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    #[tokio::test]
+    async fn whoever_always_has_his_next_request_ready_is_not_taken_for_slow() {
+        let limits = Limits { read_wait: Duration::from_millis(20), ..Limits::default() };
+        let stage = Stage::default();
+        let (mut caller, ours) = tokio::io::duplex(64);
+        let mut stream = Patient::new(ours, stage.clone(), &limits);
+        for _ in 0..5 {
+            drop(stage.begin_answer());
+            // However long this takes, the next head begins after it.
+            sleep(limits.read_wait).await;
+            caller.write_all(b"?").await.unwrap();
+            assert_eq!(stream.read_u8().await.unwrap(), b'?');
+        }
     }
 }

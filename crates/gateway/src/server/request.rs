@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http_body_util::{BodyExt, Either, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
-use hyper::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderValue};
+use hyper::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use std::panic::AssertUnwindSafe;
@@ -69,11 +69,7 @@ impl Server {
         let Ok(_place) = self.shared.requests.try_acquire() else {
             return self.turn_away(house, &asked, Turned::Overloaded);
         };
-        let mut kept = asked.clone();
-        // What is kept for the worst case must not keep a large body in memory.
-        if kept.body.len() > FREE_BYTES {
-            kept.body = Bytes::new();
-        }
+        let kept = kept(&asked);
         match AssertUnwindSafe(house.answer(asked)).catch_unwind().await {
             Ok(answer) => answer,
             Err(_) => {
@@ -168,7 +164,18 @@ fn arrived(head: Parts) -> Asked {
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     let flavour = FLAVOURS.into_iter().find(|flavour| flavour.eq_ignore_ascii_case(first));
     let path = if flavour.is_some() { rest.trim_start_matches('/') } else { path };
-    Asked { path: format!("/{path}"), head, flavour, body: Bytes::new() }
+    let content_type = head.headers.get(CONTENT_TYPE).cloned();
+    Asked { path: format!("/{path}"), head, flavour, content_type, body: Bytes::new() }
+}
+
+/// What is kept of a request for the worst case: as little as it takes to tell its caller. In particular it must not keep
+/// a large body in memory.
+fn kept(asked: &Asked) -> Asked {
+    let (mut head, ()) = Request::new(()).into_parts();
+    head.uri = asked.head.uri.clone();
+    let body = if asked.body.len() > FREE_BYTES { Bytes::new() } else { asked.body.clone() };
+    let (path, content_type) = (asked.path.clone(), asked.content_type.clone());
+    Asked { head, path, flavour: asked.flavour, content_type, body }
 }
 
 /// Reads on, and keeps nothing.

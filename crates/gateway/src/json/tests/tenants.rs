@@ -156,7 +156,10 @@ async fn what_the_operator_does_not_allow_him_is_told_in_the_codes_of_the_protoc
     picky.kinds = Some(vec!["image".to_owned()]);
     let room = Room::with(vec![fast, picky], None);
     assert_eq!(room.ask("/createTask", &turnstile(ALICE)).await["errorId"], 0);
-    let told = room.ask("/createTask", &turnstile(ALICE)).await;
+    assert_eq!(room.ask("/createTask", &turnstile(ALICE)).await["errorId"], 0, "a repeat is not limited");
+    let mut other = turnstile(ALICE);
+    other["task"]["websiteKey"] = json!("another");
+    let told = room.ask("/createTask", &other).await;
     assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(2), &json!("ERROR_NO_SLOT_AVAILABLE")));
     let told = room.ask("/createTask", &turnstile(BOB)).await;
     assert_eq!((&told["errorId"], &told["errorCode"]), (&json!(23), &json!("ERROR_TASK_NOT_SUPPORTED")));

@@ -223,7 +223,8 @@ impl Room {
         if let Some(agent) = agent {
             head.headers.insert(hyper::header::USER_AGENT, HeaderValue::from_static(agent));
         }
-        let asked = Asked { head, path: rest.to_owned(), flavour, body: body.into() };
+        let content_type = head.headers.get(CONTENT_TYPE).cloned();
+        let asked = Asked { head, path: rest.to_owned(), flavour, content_type, body: body.into() };
         let answer = self.door.answer(asked).await;
         let kind = answer.headers()[CONTENT_TYPE].to_str().unwrap().to_owned();
         let status = answer.status().as_u16();
