@@ -78,7 +78,8 @@ async fn whoever_is_too_fast_is_told_that_there_is_no_slot() {
     anna.rate = Some(Rate { every: Duration::from_secs(60), burst: 1 });
     let room = Room::with(vec![anna], GatewaySettings::default()).await;
     let id = place(&room, ANNA).await;
-    let told = room.post("/in.php", FORM, format!("key={ANNA}&{WISH}")).await;
+    assert_eq!(place(&room, ANNA).await, id, "whoever repeats himself is not limited");
+    let told = room.post("/in.php", FORM, format!("key={ANNA}&{WISH}&data=other")).await;
     assert_eq!((told.status, told.body.as_str()), (200, "ERROR_NO_SLOT_AVAILABLE"));
     assert_eq!(
         room.get(&format!("/res.php?key={ANNA}&action=get&id={id}")).await.body,
