@@ -16,8 +16,8 @@ mod tokens;
 use alloc::borrow::Cow;
 use alloc::string::String;
 use quittance_lifecycle::Kind;
-pub use row::CONTROL;
 use row::Row;
+pub use row::{CONTROL, JSON_TEXTS};
 
 fn rows() -> impl Iterator<Item = &'static Row> {
     [pictures::ROWS, tokens::ROWS, cookies::ROWS].into_iter().flatten()

@@ -64,12 +64,16 @@ pub const CONTROL: &[&str] = &[
     "debug_dump",
     "header_acao",
     "json",
+    JSON_TEXTS,
     "key",
     "method",
     "pingback",
     "softId",
     "soft_id",
 ];
+
+/// Which parameters of a kind that nobody has described were text in JSON although they look like something else.
+pub const JSON_TEXTS: &str = "json_texts";
 
 /// A picture has the same answer wherever it was found and whoever looks at it.
 const CONTROL_AND_VISIT: &[&str] = &[
@@ -80,6 +84,7 @@ const CONTROL_AND_VISIT: &[&str] = &[
     "header_acao",
     "json",
     "json_cookies",
+    JSON_TEXTS,
     "key",
     "method",
     "pageurl",

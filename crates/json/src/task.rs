@@ -10,7 +10,7 @@ mod table;
 mod tests;
 
 use crate::flavour::Flavour;
-use quittance_catalog::CONTROL;
+use quittance_catalog::{CONTROL, JSON_TEXTS};
 use quittance_lifecycle::Value as Param;
 use rows::TABLE;
 use serde_json::{Map, Value};
@@ -100,6 +100,7 @@ pub fn understand(task: &Map<String, Value>) -> Result<Wanted, BadTask> {
     let is_proxyless = !row.kind.is_empty() && named.to_ascii_lowercase().ends_with("proxyless");
     let mut params = BTreeMap::new();
     let mut places = BTreeMap::new();
+    let mut texts = Vec::new();
     for (theirs, value) in field::flatten(task, row) {
         let is_about_talk = theirs == "type" || CONTROL.contains(&theirs.as_str());
         if is_about_talk
@@ -119,10 +120,16 @@ pub fn understand(task: &Map<String, Value>) -> Result<Wanted, BadTask> {
         }
         let shape = name.map_or(Shape::Text, |name| name.shape);
         let read = field::read(shape, &value).ok_or(BadTask::NotBase64 { field: theirs.clone() })?;
+        if name.is_none() && field::looks_otherwise(&value) {
+            texts.push(theirs.clone());
+        }
         if let Some(param) = read {
             places.insert(ours.to_owned(), place);
             params.insert(ours.to_owned(), param);
         }
+    }
+    if !texts.is_empty() {
+        params.insert(JSON_TEXTS.to_owned(), Param::Text(texts.join("\n")));
     }
     for (name, said) in row.implied {
         params.insert((*name).to_owned(), Param::from(*said));
@@ -156,6 +163,7 @@ pub fn spell(
         Some(Param::Text(text)) if !text.is_empty() => Some(text.as_str()),
         _ => None,
     };
+    let texts = text(JSON_TEXTS).unwrap_or_default();
     let mut task = Map::new();
     for (ours, param) in params {
         let is_said = row.implied.iter().any(|(name, _)| name == ours);
@@ -164,7 +172,9 @@ pub fn spell(
         }
         let name = row.name_for(flavour, ours);
         let theirs = name.map_or(ours.as_str(), |name| name.theirs);
-        if let Some(value) = field::write(name.map(|name| name.shape), param) {
+        let was_text = texts.split('\n').any(|text| text == theirs);
+        let shape = name.map(|name| name.shape).or(was_text.then_some(Shape::Text));
+        if let Some(value) = field::write(shape, param) {
             field::put(&mut task, theirs, value);
         }
     }

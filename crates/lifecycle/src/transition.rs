@@ -56,10 +56,12 @@ pub enum WhyIgnored {
     AlreadyYours,
     TooOld,
     TooMany,
+    /// A callback that names another task than the one that its address was given out for.
+    OtherTask,
 }
 
 impl WhyIgnored {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::NotDueYet,
         Self::WrongPhase,
         Self::UnknownAttempt,
@@ -70,6 +72,7 @@ impl WhyIgnored {
         Self::AlreadyYours,
         Self::TooOld,
         Self::TooMany,
+        Self::OtherTask,
     ];
 }
 

@@ -203,6 +203,7 @@ const fn reason(why: WhyIgnored) -> &'static str {
         WhyIgnored::AlreadyYours => "already_yours",
         WhyIgnored::TooOld => "too_old",
         WhyIgnored::TooMany => "too_many",
+        WhyIgnored::OtherTask => "other_task",
     }
 }
 

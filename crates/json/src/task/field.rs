@@ -111,6 +111,11 @@ pub(super) fn write(shape: Option<Shape>, param: &Param) -> Option<Value> {
     })
 }
 
+/// Whether it is text that would be taken for something else if nobody remembered.
+pub(super) fn looks_otherwise(value: &Value) -> bool {
+    matches!(value, Value::String(text) if !typed(text).is_string())
+}
+
 fn typed(text: &str) -> Value {
     match text {
         "true" => Value::Bool(true),

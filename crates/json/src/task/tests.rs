@@ -129,6 +129,15 @@ fn an_unknown_task_passes_through_and_gets_its_types_back() {
 }
 
 #[test]
+fn text_that_looks_like_something_else_stays_text() {
+    let task = json!({
+        "type": "MadeUpTask", "number": "1", "flag": "true", "object": "{\"a\":1}", "list": "[1]", "real": 1, "plain": "x"
+    });
+    let (kind, asked) = understood(task.clone());
+    assert_eq!(spell(Flavour::CapMonster, &kind, &asked), Ok(object(task)));
+}
+
+#[test]
 fn a_proxy_is_one_proxy_however_it_is_written() {
     let ours = params(&[("proxy", "ada:x@1.2.3.4:8080"), ("proxytype", "HTTP")]);
     let fields = json!({"type": "TurnstileTask", "proxyType": "http", "proxyAddress": "1.2.3.4", "proxyPort": 8080,

@@ -178,6 +178,13 @@ impl Step {
         if matches!(attempt.progress, Progress::Answered | Progress::Spare { .. }) {
             return Decision::Ignore(WhyIgnored::AlreadyAnswered);
         }
+        // Somebody who knows the address, and not what it is for. What is true can still be asked for.
+        if let (Progress::Solving { task: known } | Progress::Trailing { task: known, .. }, Some(named)) =
+            (&attempt.progress, &task)
+            && known != named
+        {
+            return Decision::Ignore(WhyIgnored::OtherTask);
+        }
         let nameless = matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. });
         let faulted = attempt.progress == Progress::Faulted;
         match (word, task) {

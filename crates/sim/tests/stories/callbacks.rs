@@ -61,6 +61,27 @@ fn a_callback_from_anyone_changes_nothing() {
     assert_eq!(caller.told(), None);
 }
 
+/// Somebody who has seen an address of ours and makes up the rest.
+#[test]
+fn a_callback_that_names_another_task_changes_nothing() {
+    let world = world_with_callbacks();
+    let node = world.node();
+    let caller = node.asks(turnstile("site"));
+    world.after(1);
+    let address = world.provider.last_submit("site").callback().to_owned();
+    let hears = |task: &str, text: &str| {
+        let (engine, task, word) = (std::sync::Arc::clone(&node.engine), task.to_owned(), answered(text));
+        let segment = address.rsplit('/').next().unwrap_or_default().to_owned();
+        node.does(async move { engine.called_back(&segment, Some(task), word).await }).expect("safe")
+    };
+    assert_eq!(hears("task-99", "forged"), Heard::Ignored(WhyIgnored::OtherTask));
+    world.settle();
+    assert_eq!(caller.told(), None);
+    assert_eq!(hears("task-1", "gold"), Heard::Applied);
+    world.settle();
+    assert_eq!(caller.token().as_deref(), Some("gold"));
+}
+
 /// Trap: an unknown id stored for ever.
 #[test]
 fn a_callback_for_an_unknown_order_is_not_stored() {
