@@ -17,7 +17,7 @@ pub mod watch;
 pub use clock::Clock;
 pub use courier::{Courier, MemoryCourier};
 pub use memory::{MemorySpill, MemoryStore};
-pub use provider::{Account, Callback, Provider, Saying, Submission, Threads};
+pub use provider::{Account, AskError, Callback, Provider, Saying, Submission, Threads};
 pub use spill::{Arrival, Spill, SpillError};
 pub use store::{Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Which};
 pub use watch::{Watch, Watchers};

@@ -2,7 +2,7 @@
 //! really sent on the wire, must say whether silence means *never arrived* or *who knows*.
 
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Word};
+use quittance_lifecycle::{Fault, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Word};
 use std::fmt;
 use std::time::Duration;
 
@@ -59,6 +59,21 @@ pub struct Account {
 pub struct Threads {
     pub total: u64,
     pub working: u64,
+}
+
+/// Why the account could not be looked at, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    #[error("the provider cannot be reached ({why}): check provider.url, the network and the firewall")]
+    Unreachable { why: String },
+    #[error("the provider was asked and gave no answer ({why}): try again, and look at its status page")]
+    NoAnswer { why: String },
+    #[error("the provider answered HTTP {status}: check that provider.url is the address of its API")]
+    Status { status: u16 },
+    #[error("the provider {what}: check that provider.url is the address of its API")]
+    NotTheProtocol { what: String },
+    #[error("the provider refused: {fault}: {advice}")]
+    Refused { fault: Fault, advice: String },
 }
 
 #[async_trait]

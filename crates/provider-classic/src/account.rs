@@ -4,7 +4,7 @@
 use crate::ClassicProvider;
 use quittance_classic::answer::{AccountReply, Threads, read_balance, read_threads};
 use quittance_lifecycle::Fault;
-use quittance_ports::Account;
+use quittance_ports::{Account, AskError};
 use quittance_wire::Trouble;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,21 +14,6 @@ use tokio::time::Instant;
 const THREADS_PAUSE: Duration = Duration::from_secs(3);
 /// A refused submit does not wait longer than this to learn why.
 const THREADS_PATIENCE: Duration = Duration::from_secs(3);
-
-/// Why the account could not be looked at, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
-    #[error("the provider cannot be reached ({why}): check provider.url, the network and the firewall")]
-    Unreachable { why: String },
-    #[error("the provider was asked and gave no answer ({why}): try again, and look at its status page")]
-    NoAnswer { why: String },
-    #[error("the provider answered HTTP {status}: check that provider.url is the address of its API")]
-    Status { status: u16 },
-    #[error("the provider {what}: check that provider.url is the address of its API")]
-    NotTheProtocol { what: String },
-    #[error("the provider refused: {fault}: {advice}")]
-    Refused { fault: Fault, advice: String },
-}
 
 /// What was last seen of the threads.
 #[derive(Default)]

@@ -10,8 +10,9 @@ mod provider;
 mod report;
 mod settings;
 
-pub use account::AskError;
 pub use provider::ClassicProvider;
 pub use quittance_ports::Account;
+pub use quittance_ports::AskError;
 pub use quittance_wire::ApiKey;
-pub use settings::{BadSettings, PaceSettings, Settings};
+pub use quittance_wire::BadSettings;
+pub use settings::{PaceSettings, Settings};

@@ -4,7 +4,7 @@
 use crate::account::ThreadsWatch;
 use crate::exchange::Exchange;
 use crate::pace::Allowance;
-use crate::settings::{BadSettings, Settings};
+use crate::settings::Settings;
 use async_trait::async_trait;
 use quittance_classic::answer::{PollReply, SubmitReply, read_pingback, read_poll, read_submit};
 use quittance_classic::method::{has_companions, spell};
@@ -14,7 +14,7 @@ use quittance_lifecycle::{
     Delivery, Fault, FaultClass, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Word,
 };
 use quittance_ports::{Account, Callback, Provider, Saying, Submission};
-use quittance_wire::{Reply, Trouble};
+use quittance_wire::{BadSettings, Reply, Trouble};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};

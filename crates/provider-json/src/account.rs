@@ -3,28 +3,12 @@
 
 use crate::JsonProvider;
 use quittance_json::{AccountReply, code, read_balance};
-use quittance_lifecycle::Fault;
-use quittance_ports::Account;
+use quittance_ports::{Account, AskError};
 use quittance_wire::Trouble;
 use serde_json::Map;
 use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
-
-/// Why the account could not be looked at, and what to do about it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
-    #[error("the provider cannot be reached ({why}): check provider.url, the network and the firewall")]
-    Unreachable { why: String },
-    #[error("the provider was asked and gave no answer ({why}): try again, and look at its status page")]
-    NoAnswer { why: String },
-    #[error("the provider answered HTTP {status}: check that provider.url is the address of its API")]
-    Status { status: u16 },
-    #[error("the provider {what}: check that provider.url is the address of its API")]
-    NotTheProtocol { what: String },
-    #[error("the provider refused: {fault}: {advice}")]
-    Refused { fault: Fault, advice: String },
-}
 
 /// What was last told, for as long as the provider does not want to be asked again.
 pub(crate) struct Told {

@@ -8,7 +8,8 @@ mod provider;
 mod report;
 mod settings;
 
-pub use account::AskError;
 pub use provider::JsonProvider;
+pub use quittance_ports::AskError;
 pub use quittance_wire::ApiKey;
-pub use settings::{BadSettings, PaceSettings, Settings};
+pub use quittance_wire::BadSettings;
+pub use settings::{PaceSettings, Settings};

@@ -3,7 +3,7 @@
 
 use crate::account::Told;
 use crate::manners::{Questions, Strange};
-use crate::settings::{BadSettings, Settings};
+use crate::settings::Settings;
 use async_trait::async_trait;
 use bytes::Bytes;
 use quittance_json::{
@@ -15,7 +15,7 @@ use quittance_lifecycle::{
     Word,
 };
 use quittance_ports::{Account, Callback, Provider, Saying, Submission};
-use quittance_wire::{ApiKey, Client, Reply, Trouble};
+use quittance_wire::{ApiKey, BadSettings, Client, Reply, Trouble};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Duration;

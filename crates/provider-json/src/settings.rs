@@ -3,7 +3,7 @@
 
 use quittance_json::Flavour;
 use quittance_lifecycle::FaultClass;
-use quittance_wire::{ApiKey, Base, Client};
+use quittance_wire::{ApiKey, BadSettings, Base, Client};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -80,31 +80,7 @@ impl Settings {
             extra_ca: self.extra_ca.clone(),
             idle_max: self.idle_max,
             idle_connections_max: self.idle_connections_max,
-            address_name: "provider.url",
         };
-        Ok(Client::new(base, &wire)?)
-    }
-}
-
-/// What is wrong with the settings. It never shows the address, which may hold a password.
-#[derive(Debug, thiserror::Error)]
-pub enum BadSettings {
-    #[error("provider.url {why}")]
-    Url { why: &'static str },
-    #[error("provider.key is empty or has a character that no key has")]
-    Key,
-    #[error("provider.extra_ca cannot be used: {why}")]
-    ExtraCa { why: String },
-    #[error("TLS cannot be set up: {why}")]
-    Tls { why: String },
-}
-
-impl From<quittance_wire::BadSettings> for BadSettings {
-    fn from(bad: quittance_wire::BadSettings) -> Self {
-        match bad {
-            quittance_wire::BadSettings::Url { why } => Self::Url { why },
-            quittance_wire::BadSettings::ExtraCa { why } => Self::ExtraCa { why },
-            quittance_wire::BadSettings::Tls { why } => Self::Tls { why },
-        }
+        Client::new(base, &wire)
     }
 }

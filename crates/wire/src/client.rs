@@ -35,15 +35,12 @@ pub struct Settings {
     pub idle_max: Duration,
     /// How many connections may rest.
     pub idle_connections_max: usize,
-    /// What people call the address, so that they find it: `provider.url`.
-    pub address_name: &'static str,
 }
 
 pub struct Client {
     base: Base,
     pub(crate) pool: Pool,
     response_bytes_max: usize,
-    address_name: &'static str,
 }
 
 impl fmt::Debug for Client {
@@ -66,7 +63,6 @@ impl Client {
             base,
             pool: Pool::new(connector, settings.idle_max, settings.idle_connections_max),
             response_bytes_max: settings.response_bytes_max,
-            address_name: settings.address_name,
         })
     }
 
@@ -110,16 +106,16 @@ impl Client {
         for (name, said) in letter.headers {
             request = request.header(*name, *said);
         }
-        let request = request.body(Full::new(letter.body.clone())).map_err(|_| {
-            Trouble::NeverSent(format!("{} makes no request that can be sent", self.address_name))
-        })?;
+        let request = request
+            .body(Full::new(letter.body.clone()))
+            .map_err(|_| Trouble::NeverSent("provider.url makes no request that can be sent".to_owned()))?;
         let before = line.meter.read();
         let why = match timeout(patience, line.call(request, self.response_bytes_max)).await {
             Ok(Ok(reply)) => {
                 self.pool.give_back(line).await;
                 return Ok(reply);
             }
-            Ok(Err(why)) => why.told(self.address_name),
+            Ok(Err(why)) => why.told(),
             Err(_) => format!("no answer within {patience:?}"),
         };
         let meter = line.meter.clone();

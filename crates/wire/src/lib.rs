@@ -17,9 +17,11 @@ pub use pool::Reply;
 /// What is wrong with the settings. It never shows the address, which may hold a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSettings {
-    #[error("the address {why}")]
+    #[error("provider.url {why}")]
     Url { why: &'static str },
-    #[error("the additional certificates cannot be used: {why}")]
+    #[error("provider.key is empty or has a character that no key has")]
+    Key,
+    #[error("provider.extra_ca cannot be used: {why}")]
     ExtraCa { why: String },
     #[error("TLS cannot be set up: {why}")]
     Tls { why: String },

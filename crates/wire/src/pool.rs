@@ -47,12 +47,12 @@ pub(crate) enum Break {
 }
 
 impl Break {
-    /// In words for a person, who knows the address by this name.
-    pub(crate) fn told(self, address_name: &str) -> String {
+    /// In words for a person.
+    pub(crate) fn told(self) -> String {
         match self {
-            Self::NotHttp => format!("answered something that is not HTTP: check {address_name}"),
+            Self::NotHttp => "answered something that is not HTTP: check provider.url".to_owned(),
             Self::TooLong { bytes_max } => {
-                format!("answered more than {bytes_max} bytes: check {address_name}")
+                format!("answered more than {bytes_max} bytes: check provider.url")
             }
             Self::Ended(why) => why,
         }

@@ -4,6 +4,8 @@
 mod errors;
 mod flavours;
 mod nonsense;
+#[path = "../../tests/shared/still_clock.rs"]
+mod still_clock;
 mod tenants;
 mod troubles;
 mod world;

@@ -7,4 +7,6 @@ mod callers;
 mod encodings;
 #[path = "../shared/flaky_store.rs"]
 mod flaky_store;
+#[path = "../shared/still_clock.rs"]
+mod still_clock;
 mod world;

@@ -2,14 +2,14 @@
 //! is spoken for by the test. Time stands still, so nothing depends on how fast a test runs.
 
 use crate::flaky_store::FlakyStore;
+use crate::still_clock::StillClock;
 use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, Engine, Heard, Settings, World};
 use quittance_gateway::{
     Desk, Gateway, GatewaySettings, Hub, KeyDigest, Outbound, OutboundSettings, TenantSettings, Tenants,
 };
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, ReportOutcome, SubmitOutcome,
-    Timestamp, Word,
+    Delivery, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, ReportOutcome, SubmitOutcome, Word,
 };
 use quittance_ports::{Account, Callback, Clock, MemoryCourier, MemorySpill, Provider, Saying, Submission};
 use std::collections::BTreeMap;
@@ -22,26 +22,6 @@ use tokio::net::{TcpListener, TcpStream};
 
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 pub(crate) const FORM: &str = "application/x-www-form-urlencoded";
-
-/// A moment in the year 2100.
-const NOW: Timestamp = Timestamp::from_millis(4_102_444_800_000);
-
-struct StillClock;
-
-#[async_trait]
-impl Clock for StillClock {
-    fn now(&self) -> Timestamp {
-        NOW
-    }
-
-    /// Nobody waits for a moment that never comes, but whoever is put off for a blink comes back.
-    async fn sleep_until(&self, moment: Timestamp) {
-        if moment > NOW + Duration::from_secs(1) {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
 
 /// Takes everything, and remembers what, where it is to call, and what it was asked.
 #[derive(Default)]

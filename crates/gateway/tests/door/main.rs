@@ -5,4 +5,6 @@
 mod callbacks;
 #[path = "../shared/flaky_store.rs"]
 mod flaky_store;
+#[path = "../shared/still_clock.rs"]
+mod still_clock;
 mod world;

@@ -2,41 +2,20 @@
 //! says nothing, so that the test can speak for it.
 
 use crate::flaky_store::FlakyStore;
+use crate::still_clock::StillClock;
 use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, Engine, Placed, Settings, World};
 use quittance_gateway::{CALLBACK_PATH, CallbackDoor, Limits};
 use quittance_lifecycle::{
-    Delivery, Draft, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Timestamp, Word,
+    Delivery, Draft, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Word,
 };
-use quittance_ports::{
-    Arrival, Callback, Clock, MemorySpill, Provider, Saying, Spill, SpillError, Submission,
-};
+use quittance_ports::{Arrival, Callback, MemorySpill, Provider, Saying, Spill, SpillError, Submission};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-
-/// A moment in the year 2100; it stands still, so nothing here depends on how fast the test runs.
-const NOW: Timestamp = Timestamp::from_millis(4_102_444_800_000);
-
-struct StillClock;
-
-#[async_trait]
-impl Clock for StillClock {
-    fn now(&self) -> Timestamp {
-        NOW
-    }
-
-    /// Nobody waits for a moment that never comes, but whoever is put off for a blink comes back.
-    async fn sleep_until(&self, moment: Timestamp) {
-        if moment > NOW + Duration::from_secs(1) {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
 
 /// Takes everything, and remembers where it is to call.
 #[derive(Default)]

@@ -3,4 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
 
 mod doors;
+#[path = "../shared/still_clock.rs"]
+mod still_clock;
 mod world;

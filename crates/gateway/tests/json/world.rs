@@ -1,11 +1,12 @@
 //! A whole gateway on a port of its own, in front of a provider that solves whatever it gets, at once.
 
+use crate::still_clock::StillClock;
 use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World};
 use quittance_gateway::{Desk, Gateway, GatewaySettings, Hub, Outbound, OutboundSettings, Tenants};
-use quittance_lifecycle::{Delivery, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Timestamp};
+use quittance_lifecycle::{Delivery, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome};
 use quittance_ports::{
-    Account, Callback, Clock, MemoryCourier, MemorySpill, MemoryStore, Provider, Saying, Submission,
+    Account, Callback, MemoryCourier, MemorySpill, MemoryStore, Provider, Saying, Submission,
 };
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -13,25 +14,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-
-/// A moment in the year 2100; it stands still, so nothing here depends on how fast the test runs.
-const NOW: Timestamp = Timestamp::from_millis(4_102_444_800_000);
-
-struct StillClock;
-
-#[async_trait]
-impl Clock for StillClock {
-    fn now(&self) -> Timestamp {
-        NOW
-    }
-
-    async fn sleep_until(&self, moment: Timestamp) {
-        if moment > NOW + Duration::from_secs(1) {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
 
 struct Prompt;
 

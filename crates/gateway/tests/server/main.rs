@@ -6,6 +6,8 @@ mod closing;
 mod flaky_store;
 mod limits;
 mod manners;
+#[path = "../shared/still_clock.rs"]
+mod still_clock;
 mod tls;
 #[path = "../classic/world.rs"]
 #[allow(dead_code, reason = "the room is shared with the tests of the classic door")]

@@ -58,7 +58,6 @@ fn client(port: u16) -> Client {
         extra_ca: Vec::new(),
         idle_max: Duration::from_secs(60),
         idle_connections_max: 8,
-        address_name: "test.url",
     };
     Client::new(base, &settings).unwrap()
 }

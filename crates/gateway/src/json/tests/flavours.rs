@@ -1,6 +1,7 @@
 //! The whole way of a task in each flavour, to the byte.
 
-use super::world::{KEY, NOW, Room};
+use super::still_clock::NOW;
+use super::world::{KEY, Room};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quittance_json::{id_of_uuid, uuid_of};

@@ -1,6 +1,7 @@
 //! An engine behind the door: a store that can be away or hang, and a provider that takes everything and says nothing until
 //! the test speaks for it.
 
+use super::still_clock::StillClock;
 use crate::desk::Desk;
 use crate::door::{Asked, FLAVOURS};
 use crate::hub::Hub;
@@ -17,34 +18,16 @@ use quittance_lifecycle::{
     Target, Timestamp, Word,
 };
 use quittance_ports::{
-    Account, Callback, Clock, Commit, Day, Due, Line, MemoryCourier, MemorySpill, MemoryStore, Provider,
-    Saying, Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Which,
+    Account, Callback, Commit, Day, Due, Line, MemoryCourier, MemorySpill, MemoryStore, Provider, Saying,
+    Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Which,
 };
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A moment in the year 2100; it stands still, so nothing here depends on how fast the test runs.
-pub(super) const NOW: Timestamp = Timestamp::from_millis(4_102_444_800_000);
 /// Any key will do where there are no tenants.
 pub(super) const KEY: &str = "0123456789abcdef0123456789abcdef";
-
-struct StillClock;
-
-#[async_trait]
-impl Clock for StillClock {
-    fn now(&self) -> Timestamp {
-        NOW
-    }
-
-    async fn sleep_until(&self, moment: Timestamp) {
-        if moment > NOW + Duration::from_secs(1) {
-            std::future::pending::<()>().await;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
 
 /// Takes everything, and remembers where it is to call and what it was told.
 #[derive(Default)]
