@@ -44,6 +44,7 @@ pub mod model;
 mod racing;
 mod records;
 mod relay;
+mod roster;
 pub mod samples;
 mod shelf;
 mod watching;
@@ -55,6 +56,7 @@ pub use model::it_answers_like_the_memory_store;
 pub use racing::*;
 pub use records::*;
 pub use relay::Relay;
+pub use roster::*;
 pub use shelf::*;
 pub use watching::*;
 

@@ -1,6 +1,6 @@
 //! What the engine needs from the world, as small contracts: somewhere to write orders down ([`Store`]), somebody
-//! who takes attempts ([`Provider`]), the time ([`Clock`]), and a place for what comes in while the store is
-//! away ([`Spill`]).
+//! who takes attempts ([`Provider`]), the time ([`Clock`]), a place for what comes in while the store is away
+//! ([`Spill`]), and a list of who else works on the same orders ([`Roster`]).
 //!
 //! Each contract has one promise per test; for stores they are gathered in [`mod@conformance`], and every store runs them all.
 #![forbid(unsafe_code)]
@@ -10,6 +10,7 @@ pub mod conformance;
 pub mod courier;
 pub mod memory;
 mod provider;
+pub mod roster;
 pub mod spill;
 pub mod store;
 pub mod watch;
@@ -18,6 +19,7 @@ pub use clock::Clock;
 pub use courier::{Courier, MemoryCourier};
 pub use memory::{MemorySpill, MemoryStore};
 pub use provider::{Account, AskError, Callback, Provider, Saying, Submission, Threads};
+pub use roster::{Card, MemoryRoster, Roll, Roster, Signed, Vitals};
 pub use spill::{Arrival, Spill, SpillError};
 pub use store::{Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Which};
 pub use watch::{Watch, Watchers};

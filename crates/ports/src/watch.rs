@@ -4,6 +4,7 @@ use quittance_lifecycle::Key;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::poll_fn;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -75,6 +76,24 @@ impl Watchers {
         ring(signals);
     }
 
+    /// The orders that somebody waits for, in the order of their keys, from the first one after `after`: for a slow
+    /// re-check behind notices that can be lost.
+    #[must_use]
+    pub fn keys(&self, after: Option<&Key>, limit: usize) -> Vec<Key> {
+        let start = after.map_or(Bound::Unbounded, |key| Bound::Excluded((*key, u64::MAX)));
+        let mut keys: Vec<Key> = Vec::new();
+        for (key, _) in lock(&self.0).waiting.range((start, Bound::Unbounded)).map(|(place, _)| place) {
+            if keys.last() == Some(key) {
+                continue;
+            }
+            if keys.len() == limit {
+                break;
+            }
+            keys.push(*key);
+        }
+        keys
+    }
+
     /// How many watches there are: zero when nobody waits, or something leaks.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -128,6 +147,22 @@ mod tests {
     use futures_util::FutureExt;
     use futures_util::future::{join, join_all};
     use std::time::Duration;
+
+    #[test]
+    fn the_orders_that_somebody_waits_for_are_listed_once_each_page_by_page() {
+        let watchers = Watchers::default();
+        let _watches: Vec<_> = (0..20_u8).map(|n| watchers.watch(&Key([n % 7; 32]))).collect();
+        let mut seen = Vec::new();
+        loop {
+            let page = watchers.keys(seen.last(), 3);
+            assert!(page.len() <= 3);
+            if page.is_empty() {
+                break;
+            }
+            seen.extend(page);
+        }
+        assert_eq!(seen, (0..7_u8).map(|n| Key([n; 32])).collect::<Vec<_>>());
+    }
 
     #[test]
     fn waking_all_wakes_whoever_waits_for_whatever_once() {

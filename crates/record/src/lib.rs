@@ -15,6 +15,7 @@ mod afterwards;
 mod answer;
 mod arrival;
 mod attempt;
+mod card;
 mod disk;
 mod error;
 mod fields;
@@ -29,6 +30,7 @@ mod terms;
 mod tests;
 
 pub use arrival::{decode_arrival, encode_arrival};
+pub use card::{decode_card, encode_card};
 pub use error::{Flaw, RecordError};
 pub use order::{decode_order, encode_order};
 pub use spill::SpillFile;

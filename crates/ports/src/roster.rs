@@ -1,0 +1,146 @@
+//! Who works on a store. Nodes that share one sign in every few seconds with a card that says how they are, and learn the
+//! store's own time, by which clocks can be compared; and a store whose orders have moved elsewhere says so, and takes
+//! no more.
+
+use crate::store::StoreError;
+use async_trait::async_trait;
+use quittance_lifecycle::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often a node signs in.
+pub const SIGN_IN_SPAN: Duration = Duration::from_secs(2);
+/// A node that has not signed in for so long is taken to be gone, or frozen.
+pub const SILENT_AFTER: Duration = Duration::from_secs(8);
+/// A card that was not renewed for so long may be forgotten; until then people can see who went missing.
+pub const CARD_LIFE: Duration = Duration::from_secs(600);
+/// How far the clocks of nodes may be from the store's without harm to any promise. The simulation lets them differ by more.
+pub const SKEW_MAX: Duration = Duration::from_secs(2);
+
+/// What a node says about itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// New for each start of each process.
+    pub node: u64,
+    /// What people call it.
+    pub name: String,
+    pub version: String,
+    /// The format in which it writes records.
+    pub format: u64,
+    pub started: Timestamp,
+    /// By its own clock.
+    pub at: Timestamp,
+    /// How far its clock is ahead of the store's, in milliseconds, once it has compared them.
+    pub skew_ms: Option<i64>,
+    pub vitals: Vitals,
+}
+
+/// What a node has done since it started, and how it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Vitals {
+    /// Orders that callers placed here and that were new, and those that joined one that was there.
+    pub placed: u64,
+    pub joined: u64,
+    /// Orders whose alarm this node has attended to.
+    pub attended: u64,
+    /// Calls to the provider.
+    pub submitted: u64,
+    pub polled: u64,
+    /// Orders that came to an answer here.
+    pub answered: u64,
+    /// Orders that it has in hand now.
+    pub in_hand: u64,
+    /// How often the store did not answer, and how many records could not be read.
+    pub store_errors: u64,
+    pub unreadable: u64,
+    pub panics: u64,
+    /// It submits nothing until a person has mended the provider's account.
+    pub is_paused: bool,
+    /// The store did not answer a moment ago.
+    pub store_was_away: bool,
+    /// Something that came in waits in its spill.
+    pub has_spilled: bool,
+}
+
+/// A card, and when it was last renewed by the store's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    pub card: Card,
+    pub seen: Timestamp,
+}
+
+/// Everybody who has signed in and not out, by the number of their node.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Roll {
+    /// The store's own time.
+    pub now: Timestamp,
+    pub nodes: Vec<Signed>,
+}
+
+#[async_trait]
+pub trait Roster: Send + Sync {
+    /// Leaves this card, in place of an older one of the same node; tells the store's own time.
+    async fn sign_in(&self, card: &Card) -> Result<Timestamp, StoreError>;
+
+    /// Takes the card of this node away, if there is one.
+    async fn sign_out(&self, node: u64) -> Result<(), StoreError>;
+
+    async fn roll(&self) -> Result<Roll, StoreError>;
+
+    /// With a note, closes the store: no commit, claim, purge or count is taken from anybody any more, in any process.
+    /// Without one, opens it again. What is there can be read all the while.
+    async fn seal(&self, note: Option<&str>) -> Result<(), StoreError>;
+
+    /// The note, if it is closed.
+    async fn sealed(&self) -> Result<Option<String>, StoreError>;
+}
+
+/// The roster of a store that one process has to itself. It forgets everything when the process ends.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryRoster(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    now: Timestamp,
+    nodes: BTreeMap<u64, Card>,
+    note: Option<String>,
+}
+
+impl MemoryRoster {
+    /// A panic elsewhere cannot have left a map half-written.
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Roster for MemoryRoster {
+    /// It has no clock but that of its one process.
+    async fn sign_in(&self, card: &Card) -> Result<Timestamp, StoreError> {
+        let mut kept = self.kept();
+        kept.now = kept.now.max(card.at);
+        kept.nodes.insert(card.node, card.clone());
+        Ok(card.at)
+    }
+
+    async fn sign_out(&self, node: u64) -> Result<(), StoreError> {
+        self.kept().nodes.remove(&node);
+        Ok(())
+    }
+
+    async fn roll(&self) -> Result<Roll, StoreError> {
+        let kept = self.kept();
+        let nodes = kept.nodes.values().map(|card| Signed { card: card.clone(), seen: card.at });
+        Ok(Roll { now: kept.now, nodes: nodes.collect() })
+    }
+
+    async fn seal(&self, note: Option<&str>) -> Result<(), StoreError> {
+        self.kept().note = note.map(str::to_owned);
+        Ok(())
+    }
+
+    async fn sealed(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.kept().note.clone())
+    }
+}
