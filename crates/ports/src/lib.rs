@@ -19,7 +19,7 @@ pub use clock::Clock;
 pub use courier::{Courier, MemoryCourier};
 pub use memory::{MemorySpill, MemoryStore};
 pub use provider::{Account, AskError, Callback, Provider, Saying, Submission, Threads};
-pub use roster::{Card, MemoryRoster, Roll, Roster, Signed, Vitals};
+pub use roster::{Card, Finding, MemoryRoster, Roll, Roster, Signed, Verdict, Vitals};
 pub use spill::{Arrival, Spill, SpillError};
 pub use store::{Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Which};
 pub use watch::{Watch, Watchers};

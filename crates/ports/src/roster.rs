@@ -78,6 +78,23 @@ pub struct Roll {
     pub nodes: Vec<Signed>,
 }
 
+/// How good something about a store is, for the promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Good,
+    /// A promise is weaker than it could be, or somebody should look.
+    Note,
+    /// A promise is broken, or will be.
+    Bad,
+}
+
+/// One thing that a person should know about how a store is set up: what it costs in promises, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub verdict: Verdict,
+    pub what: String,
+}
+
 #[async_trait]
 pub trait Roster: Send + Sync {
     /// Leaves this card, in place of an older one of the same node; tells the store's own time.
@@ -94,6 +111,9 @@ pub trait Roster: Send + Sync {
 
     /// The note, if it is closed.
     async fn sealed(&self) -> Result<Option<String>, StoreError>;
+
+    /// What the store's own settings promise, for `doctor`.
+    async fn checkup(&self) -> Result<Vec<Finding>, StoreError>;
 }
 
 /// The roster of a store that one process has to itself. It forgets everything when the process ends.
@@ -142,5 +162,9 @@ impl Roster for MemoryRoster {
 
     async fn sealed(&self) -> Result<Option<String>, StoreError> {
         Ok(self.kept().note.clone())
+    }
+
+    async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {
+        Ok(Vec::new())
     }
 }
