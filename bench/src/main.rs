@@ -12,6 +12,7 @@ mod provider;
 mod rest;
 mod scene;
 mod server;
+mod shared;
 mod stopwatch;
 mod table;
 
@@ -46,6 +47,12 @@ const SECTIONS: &[Section] = &[
     Section { name: "flat", about: "each cost with few and with many orders at rest", run: rest::flat },
     Section { name: "gateway", about: "answers over HTTP, against hyper alone", run: doors::run },
     Section { name: "callbacks", about: "from a callback to a caller who waits", run: callbacks::run },
+    Section {
+        name: "redis",
+        about: "accepts and joins of many nodes, against a bare script",
+        run: shared::redis,
+    },
+    Section { name: "postgres", about: "the same, against a bare statement", run: shared::postgres },
 ];
 
 /// How much of everything, and where.

@@ -1,6 +1,7 @@
 //! The configuration: one TOML file, overruled by the environment and that by flags, all described by one registry.
 //! This is the only room that reads it; everybody else gets the typed [`Config`]. Start at `registry.rs`, which is data.
 
+mod address;
 mod build;
 mod check;
 #[cfg(test)]
@@ -13,24 +14,26 @@ mod layers;
 mod name;
 pub(crate) mod nearest;
 mod origin;
+mod place;
 mod rate;
 mod registry;
 mod secret;
 mod setting;
 mod show;
 pub(crate) mod span;
+mod store;
 #[cfg(test)]
 pub(crate) mod tests;
 mod types;
 mod value;
 
 pub(crate) use error::ConfigError;
-pub(crate) use layers::Environment;
+pub(crate) use layers::{Environment, FROM_PASSWORD, TO_PASSWORD};
 pub(crate) use secret::{CallerKey, Credential};
 pub(crate) use show::{ConfigCommand, run};
+pub(crate) use store::{StoreConfig, StoreUrl};
 pub(crate) use types::{
-    CallbacksOut, Dialect, KindTable, LogConfig, ProviderConfig, ReuseRules, StoreUrl, TenantConfig,
-    TlsConfig,
+    CallbacksOut, Dialect, KindTable, LogConfig, ProviderConfig, ReuseRules, TenantConfig, TlsConfig,
 };
 pub(crate) use value::is_label;
 
@@ -71,7 +74,9 @@ pub(crate) struct Config {
     pub(crate) flavour: Option<String>,
     pub(crate) callbacks_out: CallbacksOut,
     pub(crate) log: LogConfig,
-    pub(crate) store: StoreUrl,
+    pub(crate) store: StoreConfig,
+    /// What people call this node, if the operator has said so.
+    pub(crate) node_name: Option<String>,
     pub(crate) spill_bytes_max: u64,
     pub(crate) targets: Targets,
     pub(crate) keys: KeySettings,

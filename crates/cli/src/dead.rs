@@ -3,7 +3,7 @@
 
 use crate::config::Config;
 use crate::exit::{Exit, Trouble};
-use crate::output::harmless;
+use crate::output::{harmless, roughly};
 use crate::{node, outcome, output, solve};
 use clap::{Args, Subcommand};
 use quittance::lifecycle::{Order, Phase, Progress, Telling, Timestamp, Value as Param};
@@ -86,10 +86,10 @@ enum DeadCommand {
 
 pub(crate) async fn run(args: DeadArgs, config: &Config) -> Result<Exit, Trouble> {
     match args.command {
-        DeadCommand::List { limit, json } => list(&node::open(config)?, limit, json).await,
-        DeadCommand::Show { key, json } => show(&node::open(config)?, &key, json).await,
+        DeadCommand::List { limit, json } => list(&node::open(config).await?, limit, json).await,
+        DeadCommand::Show { key, json } => show(&node::open(config).await?, &key, json).await,
         DeadCommand::Replay { keys, all, json } => replay(config, &keys, all, json).await,
-        DeadCommand::Drop { keys, json } => drop_letters(&node::open(config)?, &keys, json).await,
+        DeadCommand::Drop { keys, json } => drop_letters(&node::open(config).await?, &keys, json).await,
     }
 }
 
@@ -177,13 +177,7 @@ fn page(order: &Order) -> &str {
 }
 
 fn age(order: &Order) -> String {
-    let seconds = SystemClock.now().since(died_at(order).unwrap_or(order.placed)).as_secs();
-    match seconds {
-        0..120 => format!("{seconds} s"),
-        120..7200 => format!("{} min", seconds / 60),
-        7200..172_800 => format!("{} h", seconds / 3600),
-        _ => format!("{} d", seconds / 86_400),
-    }
+    roughly(SystemClock.now().since(died_at(order).unwrap_or(order.placed)))
 }
 
 /// What a replay would do: it is the life cycle that decides, here it is only said beforehand.

@@ -1,9 +1,13 @@
-//! `quittance doctor`: what a configuration cannot tell by itself: whether the store can be written, the provider can be
-//! reached and accepts the key, a callback would come in, and the doors of the daemon can be opened. Each finding says
-//! what to do about it.
+//! `quittance doctor`: what a configuration cannot tell by itself: what the store's settings promise, whether the clocks of
+//! its nodes agree, the provider can be reached and accepts the key, a callback would come in, and the doors of the daemon
+//! can be opened. Each finding says what to do about it.
 
 mod doors;
+mod nodes;
 mod reach;
+mod store;
+
+pub(crate) use reach::is_daemon_at;
 
 use crate::config::Config;
 use crate::exit::{Exit, Trouble};
@@ -11,7 +15,7 @@ use crate::output::harmless;
 use crate::{node, output};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use quittance::{Account, Quittance, Which};
+use quittance::Account;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -26,7 +30,8 @@ Exit codes:
   1  something is wrong; each finding says what to do
   4  the configuration itself is wrong
 
-It places no order and pays nothing. While `quittance serve` runs, only the daemon can look into its store.";
+It places no order and pays nothing. While `quittance serve` runs on an embedded store, only the
+daemon can look into it; a shared store is looked into beside its nodes.";
 
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
@@ -60,7 +65,7 @@ impl Finding {
 pub(crate) async fn run(args: DoctorArgs, config: &Config) -> Result<Exit, Trouble> {
     let mut findings = vec![Finding::new("config", State::Good, "it makes sense")];
     findings.extend(targets(config));
-    findings.extend(store(config).await);
+    findings.extend(store::store(config).await);
     findings.extend(provider(config).await);
     findings.extend(reach::callbacks(config, args.yes).await);
     findings.extend(doors::certificate(config));
@@ -102,64 +107,6 @@ fn targets(config: &Config) -> Option<Finding> {
             "no page host is allowed yet, apart from example.com and .test: list yours in targets.allow";
         Finding::new("targets", State::Note, what)
     })
-}
-
-async fn store(config: &Config) -> Vec<Finding> {
-    let bad = |what: String| vec![Finding::new("store", State::Bad, what)];
-    let opened = match node::open(config) {
-        Ok(opened) => opened,
-        Err(trouble) if trouble.exit == Exit::Store && trouble.what.contains("in use by") => {
-            // Whoever has it may be the daemon, and then all is well.
-            if reach::is_daemon_at(config.listen).await {
-                let what = format!("it is in use by the daemon on {}, which looks after it", config.listen);
-                return vec![Finding::new("store", State::Good, what)];
-            }
-            return bad(trouble.what);
-        }
-        Err(trouble) => return bad(trouble.what),
-    };
-    match count(&opened).await {
-        Err(error) => bad(error.to_string()),
-        Ok((open, dead, unreadable)) => {
-            let mut findings = vec![Finding::new(
-                "store",
-                State::Good,
-                format!("it opens and can be written; open orders: {open}"),
-            )];
-            if dead > 0 {
-                let what = format!("dead letters that wait for a person: {dead}; see `quittance dead list`");
-                findings.push(Finding::new("store", State::Note, what));
-            }
-            if unreadable > 0 {
-                let what = format!(
-                    "records that cannot be read, and are set aside: {unreadable}; see docs/operating.md"
-                );
-                findings.push(Finding::new("store", State::Bad, what));
-            }
-            findings
-        }
-    }
-}
-
-/// Open, dead and unreadable records. Dead letters are looked at one by one, open ones only counted by the page.
-async fn count(node: &Quittance) -> Result<(usize, usize, usize), quittance::StoreError> {
-    let (mut open, mut dead, mut unreadable) = (0, 0, 0);
-    for which in [Which::Open, Which::Dead] {
-        let mut after = None;
-        loop {
-            let page = node.list(which, after.as_ref(), 1000).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.as_ref().map_or_else(|found| found.key, |found| found.order.key));
-            for found in page {
-                match (found, which) {
-                    (Err(_), _) => unreadable += 1,
-                    (Ok(_), Which::Open) => open += 1,
-                    (Ok(_), _) => dead += 1,
-                }
-            }
-        }
-    }
-    Ok((open, dead, unreadable))
 }
 
 async fn provider(config: &Config) -> Vec<Finding> {

@@ -11,11 +11,14 @@ mod exit;
 mod interruption;
 mod kinds;
 mod node;
+mod nodes;
 mod outcome;
 mod output;
+mod place;
 mod serve;
 mod sim;
 mod solve;
+mod store;
 mod tenant;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -78,6 +81,12 @@ enum Command {
     /// Look at what needs a person, and mend it
     #[command(after_help = dead::AFTER_HELP)]
     Dead(dead::DeadArgs),
+    /// Look at a store, close it, or move its orders to another
+    #[command(after_help = store::AFTER_HELP)]
+    Store(store::StoreArgs),
+    /// Who works on a shared store, and how they are
+    #[command(after_help = nodes::AFTER_HELP)]
+    Nodes(nodes::NodesArgs),
     /// What each error of the provider means, and what happens then
     Errors(errors::ErrorsArgs),
     /// The kinds of captcha, their parameters and lifetimes
@@ -125,6 +134,11 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
         Command::Tenant(tenant) => show(&tenant::run(tenant, &load()?)?),
         Command::Solve(solve) => block_on(solve::run(*solve, &load()?)),
         Command::Dead(dead) => block_on(dead::run(dead, &load()?)),
+        Command::Store(store) => {
+            let environment = Environment::of_process();
+            block_on(store::run(store, &load()?, &environment))
+        }
+        Command::Nodes(nodes) => block_on(nodes::run(nodes, &load()?)),
         Command::Doctor(doctor) => block_on(doctor::run(doctor, &load()?)),
         Command::Errors(errors) => show(&errors::run(&errors, &load()?)),
         Command::Kinds(kinds) => {

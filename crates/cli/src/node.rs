@@ -1,40 +1,81 @@
 //! One node, as the configuration describes it: from settings to a running library, and what goes wrong on the way in
 //! words that say what to do.
 
-use crate::config::{self, Config, Dialect, ProviderConfig, StoreUrl};
+use crate::config::{self, Config, Dialect, ProviderConfig};
+use crate::doctor::is_daemon_at;
 use crate::exit::{Exit, Trouble};
-use crate::output;
+use crate::{output, place};
 use quittance::lifecycle::{FaultClass, Reuse, Value, terms::page_host};
 use quittance::{Account, Builder, Callbacks, ClassicProvider, GatewaySetup, Order, Quittance, StartError};
+use quittance_ports::SpillError;
 use quittance_provider_json::JsonProvider;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How long what is under way may take to end before the process does. Ending sooner loses nothing, but a submit that is
 /// cut off in the middle becomes a doubt.
 pub(crate) const STOP_WAIT: Duration = Duration::from_secs(10);
+/// How many commands may work on a shared store from one place: each needs a folder of its own.
+const HOMES_MAX: usize = 64;
 /// When a person is told why the prompt does not come back.
 const STOP_TOLD: Duration = Duration::from_secs(1);
 
-/// Opens the store and carries orders out.
+/// Opens the store and carries orders out. Whoever is at the prompt may do so beside the daemon, and beside others, if the
+/// store can be shared.
 pub(crate) async fn start(config: &Config) -> Result<Quittance, Trouble> {
-    let builder = carrier(config)?;
     if let [first, _, ..] = &config.providers[..] {
         output::tell(&format!("note: only the first provider, {}, is used in this version\n", first.name));
     }
-    let callbacks = |public_url: &String| Callbacks::new(config.listen, public_url);
-    let builder = with_callbacks(builder, config, config.public_url.as_ref().map(callbacks))?;
-    builder.start().await.map_err(|error| start_trouble(&error))
+    let mut callbacks = config.public_url.as_ref().map(|url| Callbacks::new(config.listen, url));
+    if let Some(callbacks) = &mut callbacks
+        && config.store.url.scheme().is_shared()
+        && is_daemon_at(config.listen).await
+    {
+        // It hears what is meant for any order, and we hear of it from the store.
+        callbacks.listen = None;
+    }
+    let name = named(config, None);
+    for home in homes(config) {
+        let (builder, is_shared) = (carrier(config)?.name(&name), home.is_some());
+        let builder = match home {
+            Some(home) => builder.home(home),
+            None => builder,
+        };
+        match with_callbacks(builder, config, callbacks.clone())?.start().await {
+            Err(StartError::Spill { source: SpillError::Io(error), .. })
+                if is_shared && error.kind() == ErrorKind::ResourceBusy => {}
+            started => return started.map_err(|error| start_trouble(&error)),
+        }
+    }
+    let what = format!("{HOMES_MAX} commands work on this store from here already: wait until one has ended");
+    Err(Trouble::new(Exit::Store, what))
+}
+
+/// Folders that a command at the prompt may have to itself, those first in which one that died has left something.
+fn homes(config: &Config) -> Vec<Option<PathBuf>> {
+    let Some(home) = &config.store.home else { return vec![None] };
+    let mut homes: Vec<PathBuf> =
+        (1..=HOMES_MAX).map(|number| home.join(format!("prompt-{number}"))).collect();
+    homes.sort_by_key(|home| place::spilled(home).is_none());
+    homes.into_iter().map(Some).collect()
 }
 
 /// The same for callers over HTTP, whose gateway hears callbacks, too. Kinds that nobody has described are taken: clients
 /// know new ones before we do.
-pub(crate) async fn serve(config: &Config, setup: GatewaySetup) -> Result<Quittance, Trouble> {
+pub(crate) async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> Result<Quittance, Trouble> {
     if let [first, _, ..] = &config.providers[..] {
         tracing::warn!("only the first provider, {}, is used in this version", first.name);
     }
     let settings = config.clone();
-    let builder = carrier(config)?.gateway(setup).settings(move |engine| {
+    let builder = carrier(config)?.name(name).gateway(setup);
+    let builder = match &config.store.home {
+        Some(home) => builder.home(home),
+        None => builder,
+    };
+    let builder = builder.settings(move |engine| {
         settings.apply(engine);
         wait_for_the_provider(&settings, engine);
         let known = settings.kinds();
@@ -63,7 +104,7 @@ fn carrier(config: &Config) -> Result<Builder, Trouble> {
     };
     let outbound = config.callbacks_out.settings(&config.tenants);
     let outbound = outbound.map_err(|error| Trouble::of(Exit::Config, &error))?;
-    let builder = builder(config).outbound(outbound);
+    let builder = builder(config)?.outbound(outbound);
     Ok(match provider(first)? {
         Adapter::Classic(provider) => builder.provider(*provider),
         Adapter::Json(provider) => builder.provider(*provider),
@@ -82,19 +123,36 @@ fn with_callbacks(
 }
 
 /// Opens the store to look and to mend.
-pub(crate) fn open(config: &Config) -> Result<Quittance, Trouble> {
-    builder(config).open().map_err(|error| start_trouble(&error))
+pub(crate) async fn open(config: &Config) -> Result<Quittance, Trouble> {
+    builder(config)?.open().await.map_err(|error| start_trouble(&error))
 }
 
-fn builder(config: &Config) -> Builder {
+fn builder(config: &Config) -> Result<Builder, Trouble> {
     let settings = config.clone();
-    let builder = Quittance::builder()
+    let place = config.store.place().map_err(|error| Trouble::of(Exit::Config, &error))?;
+    Ok(Quittance::builder()
+        .place(place)
         .spill_bytes_max(config.spill_bytes_max)
-        .settings(move |engine| settings.apply(engine));
-    match &config.store {
-        StoreUrl::Embedded(dir) => builder.embedded(dir),
-        StoreUrl::Memory => builder.in_memory(),
-    }
+        .settings(move |engine| settings.apply(engine)))
+}
+
+/// What people call this node: as they said, or else by its machine and its port or process.
+pub(crate) fn named(config: &Config, listens_on: Option<SocketAddr>) -> String {
+    let usual = || match listens_on {
+        Some(address) => format!("{}:{}", host_name(), address.port()),
+        None => format!("{}/{}", host_name(), std::process::id()),
+    };
+    config.node_name.clone().unwrap_or_else(usual)
+}
+
+#[cfg(unix)]
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(not(unix))]
+fn host_name() -> String {
+    "node".into()
 }
 
 /// Who speaks a provider's protocol.
@@ -132,8 +190,16 @@ pub(crate) async fn account(config: &ProviderConfig) -> Result<Account, Trouble>
 
 fn start_trouble(error: &StartError) -> Trouble {
     let exit = match error {
-        StartError::Store(_) | StartError::Spill { .. } | StartError::Secret(_) => Exit::Store,
-        StartError::NoProvider | StartError::BadPattern(_) | StartError::Listen { .. } => Exit::Config,
+        StartError::Open(_)
+        | StartError::Store(_)
+        | StartError::Moved { .. }
+        | StartError::Home { .. }
+        | StartError::Spill { .. }
+        | StartError::Secret(_) => Exit::Store,
+        StartError::NoProvider
+        | StartError::BadPattern(_)
+        | StartError::NoHome
+        | StartError::Listen { .. } => Exit::Config,
     };
     Trouble::of(exit, error)
 }

@@ -4,6 +4,7 @@
 use crate::config::LogConfig;
 use crate::exit::{Exit, Trouble};
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -106,6 +107,16 @@ impl Drop for Progress {
         if self.moves && self.width > 0 {
             tell(&format!("\r{}\r", " ".repeat(self.width)));
         }
+    }
+}
+
+/// How long something took, as one says it.
+pub(crate) fn roughly(span: Duration) -> String {
+    match span.as_secs() {
+        seconds @ 0..120 => format!("{seconds} s"),
+        seconds @ 120..7200 => format!("{} min", seconds / 60),
+        seconds @ 7200..172_800 => format!("{} h", seconds / 3600),
+        seconds => format!("{} d", seconds / 86_400),
     }
 }
 

@@ -14,7 +14,7 @@ pub(crate) use descriptors::descriptors;
 pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 
-use crate::config::{CallerKey, Config, ProviderConfig, StoreUrl};
+use crate::config::{CallerKey, Config, ProviderConfig};
 use crate::exit::{Exit, Trouble};
 use crate::{node, output};
 use certificate::Source;
@@ -139,7 +139,8 @@ impl Daemon {
         };
         // Before the store is opened: whoever comes early waits a moment instead of being turned away.
         let (http, https) = wanted.bind(inherited)?;
-        let node = node::serve(config, setup).await?;
+        let name = node::named(config, http.local_addr().ok());
+        let node = node::serve(config, setup, &name).await?;
         let gateway = node.gateway().expect("the library was asked for one").clone();
         let mut serving = JoinSet::new();
         let address = local(&http)?;
@@ -156,18 +157,16 @@ impl Daemon {
         serving.spawn(watch::tell_changes(gateway.clone()));
         gateway.set_ready(true);
         let daemon = Self { node, gateway, serving, http: address, https };
-        daemon.summarise(config);
+        daemon.summarise(config, &name);
         Ok(daemon)
     }
 
     /// What a person wants to see in the log, and no secret.
-    fn summarise(&self, config: &Config) {
-        let store = match &config.store {
-            StoreUrl::Embedded(folder) => format!("embedded:{}", folder.display()),
-            StoreUrl::Memory => "memory: (nothing is kept after the end)".into(),
-        };
+    fn summarise(&self, config: &Config, name: &str) {
+        let store = config.store.url.shown();
         tracing::info!(
             version = env!("CARGO_PKG_VERSION"),
+            node = name,
             store,
             provider = config.providers.first().map(|provider| provider.name.as_str()),
             protocol = config.providers.first().map(|provider| provider.dialect.protocol()),

@@ -136,6 +136,7 @@ impl Engine {
         Ok(match self.apply(&arrival.key, Some(found), &arrival.event).await? {
             Applied::Advanced { now, effect } => {
                 if was_open {
+                    self.count_answer(&now.order);
                     self.learn_pace(&now.order, &arrival.event);
                 }
                 if let Some(effect) = effect {

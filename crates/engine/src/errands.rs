@@ -1,6 +1,7 @@
 //! What is still to be said when an order has come to something: reports to the provider, word to listeners. They wait
 //! in a line of their own, so that a listener who hangs holds up nobody's answer.
 
+use crate::vitals::Counters;
 use crate::{Applied, Engine};
 use futures_util::future::{Either, FutureExt, select};
 use quittance_lifecycle::afterwards::ERRAND_WAIT;
@@ -9,7 +10,6 @@ use quittance_ports::{StoreError, Versioned};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 impl Engine {
     /// A caller says whether an answer was any good. When this returns, it is on record, and is passed on.
@@ -64,7 +64,7 @@ impl Engine {
         match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(outcome), _)) => outcome,
             Either::Left((Err(_), _)) => {
-                self.panics.fetch_add(1, Ordering::Relaxed);
+                Counters::add(&self.counters.panics, 1);
                 ReportOutcome::NoWord
             }
             Either::Right(_) => ReportOutcome::NoWord,
@@ -95,7 +95,7 @@ impl Engine {
         match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(outcome), _)) => outcome,
             Either::Left((Err(_), _)) => {
-                self.panics.fetch_add(1, Ordering::Relaxed);
+                Counters::add(&self.counters.panics, 1);
                 TellOutcome::NotTaken { why: "a bug of ours: see the log".into() }
             }
             Either::Right(_) => TellOutcome::NotTaken { why: "no answer in time".into() },

@@ -15,6 +15,7 @@ mod pace;
 mod place;
 mod settings;
 pub mod targets;
+mod vitals;
 mod wait;
 mod work;
 
@@ -35,6 +36,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use vitals::Counters;
 use work::Agenda;
 
 /// The world as the engine sees it.
@@ -60,8 +62,7 @@ pub struct Engine {
     uncounted: Mutex<BTreeMap<Line, Tally>>,
     ignored: [AtomicU64; WhyIgnored::ALL.len()],
     forged: AtomicU64,
-    panics: AtomicU64,
-    unreadable: AtomicU64,
+    counters: Counters,
     /// When the store was last not available, in milliseconds; zero if it always was.
     store_failed_at: AtomicU64,
     stamps: AtomicU64,
@@ -92,8 +93,7 @@ impl Engine {
             uncounted: Mutex::default(),
             ignored: Default::default(),
             forged: AtomicU64::new(0),
-            panics: AtomicU64::new(0),
-            unreadable: AtomicU64::new(0),
+            counters: Counters::default(),
             store_failed_at: AtomicU64::new(0),
             stamps: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
@@ -129,13 +129,13 @@ impl Engine {
     /// How many pieces of work ended in a panic. Each hurt its own order only, and each is a bug.
     #[must_use]
     pub fn panics(&self) -> u64 {
-        self.panics.load(Ordering::Relaxed)
+        Counters::read(&self.counters.panics)
     }
 
     /// How many stored records could not be understood.
     #[must_use]
     pub fn unreadable(&self) -> u64 {
-        self.unreadable.load(Ordering::Relaxed)
+        Counters::read(&self.counters.unreadable)
     }
 
     /// Why this node submits nothing until a person says that the provider's account is mended, if it does not.
@@ -203,8 +203,9 @@ impl Engine {
 
     fn note_error(&self, error: &StoreError) {
         match error {
-            StoreError::Corrupt { .. } => _ = self.unreadable.fetch_add(1, Ordering::Relaxed),
+            StoreError::Corrupt { .. } => Counters::add(&self.counters.unreadable, 1),
             StoreError::Unavailable { .. } => {
+                Counters::add(&self.counters.store_errors, 1);
                 self.store_failed_at.store(self.now().as_millis(), Ordering::Relaxed);
             }
         }

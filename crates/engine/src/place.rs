@@ -2,6 +2,7 @@
 
 use crate::apply::is_ours;
 use crate::targets::NotAllowed;
+use crate::vitals::Counters;
 use crate::{Applied, Engine, lock};
 use quittance_lifecycle::{
     BadRequest, Draft, Event, Key, KeyHead, Order, Origin, Placement, Refusal, Reuse, Tally, Terms,
@@ -15,8 +16,10 @@ use std::time::Duration;
 const SHELF_TRIES: usize = 8;
 /// How many orders are read at once when all open ones are visited.
 const PAGE: usize = 256;
-/// How many orders with the same short key are looked at.
+/// How many orders with the same short key are looked at, and how many are read at once: whoever is looked for, and
+/// the next in line, which tells that there is no other.
 const ALIKE_MAX: usize = 8;
+const ALIKE_PAGE: usize = 2;
 
 /// A caller's claim on an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,6 +111,7 @@ impl Engine {
                     return Err(PlaceError::Refused(refusal));
                 }
                 Placement::Stands { origin, tally } => {
+                    Counters::add(&self.counters.joined, 1);
                     self.tally(&terms, tally, at);
                     return Ok(placed(origin));
                 }
@@ -116,6 +120,7 @@ impl Engine {
                     let next = Arc::new(advance.next);
                     match self.world.store.commit(expected, &next, &advance.tally, at).await {
                         Ok(Commit::Done(version)) => {
+                            self.note_placed(origin);
                             self.note_commit(&next);
                             self.attend_soon(Versioned { version, order: next });
                             return Ok(placed(origin));
@@ -125,6 +130,7 @@ impl Engine {
                             found =
                                 self.look_again_until(&key, now + self.settings.place_wait, error).await?;
                             if let Some(found) = found.take_if(|found| is_ours(found, expected, &next)) {
+                                self.note_placed(origin);
                                 self.note_commit(&next);
                                 self.attend_soon(found);
                                 return Ok(placed(origin));
@@ -210,6 +216,12 @@ impl Engine {
         }
     }
 
+    /// A commit may also join: when it moves the deadline of what is there.
+    fn note_placed(&self, origin: Origin) {
+        let counters = &self.counters;
+        Counters::add(if origin == Origin::Api { &counters.placed } else { &counters.joined }, 1);
+    }
+
     fn tally(&self, terms: &Terms, tally: Tally, at: Timestamp) {
         let day = quittance_ports::Day::of(at);
         self.count(Line { day, tenant: terms.tenant.clone(), kind: terms.kind.clone() }, tally);
@@ -221,13 +233,24 @@ impl Engine {
 
     /// Orders whose key begins with these bits: one, unless two are named alike.
     pub async fn find(&self, head: KeyHead) -> Result<Vec<Arc<Order>>, StoreError> {
-        let found = self.world.store.list(Which::All, head.before().as_ref(), ALIKE_MAX).await?;
-        Ok(found
-            .into_iter()
-            .flatten()
-            .map(|found| found.order)
-            .filter(|order| order.key.head() == head)
-            .collect())
+        let mut alike: Vec<Arc<Order>> = Vec::new();
+        let mut after = head.before();
+        while alike.len() < ALIKE_MAX {
+            let page = self.world.store.list(Which::All, after.as_ref(), ALIKE_PAGE).await?;
+            let is_short = page.len() < ALIKE_PAGE;
+            for found in page {
+                let key = found.as_ref().map_or_else(|broken| broken.key, |found| found.order.key);
+                if key.head() != head {
+                    return Ok(alike);
+                }
+                after = Some(key);
+                alike.extend(found.ok().map(|found| found.order));
+            }
+            if is_short {
+                break;
+            }
+        }
+        Ok(alike)
     }
 
     /// Orders in the order of their keys, from the first one after `after`; what cannot be read says so.

@@ -80,7 +80,8 @@ pub struct Settings {
     pub backlog_max: usize,
     /// How many due orders are taken from the store at once.
     pub claim_max: usize,
-    /// How long a claimed order is hidden from other nodes: longer than a poll may take, or it is asked for twice.
+    /// How long a claimed order is hidden from other nodes: longer than a poll may take, or it is asked for twice; and
+    /// when the node that claimed it dies, so long until another takes over.
     pub claim_span: Duration,
     /// The longest and the shortest time between two looks for due orders.
     pub sweep_span: Duration,
@@ -114,10 +115,10 @@ impl Settings {
             errands_max: 64,
             backlog_max: 1024,
             claim_max: 256,
-            claim_span: Duration::from_secs(9),
+            claim_span: Duration::from_secs(7),
             sweep_span: Duration::from_secs(2),
             sweep_pause: Duration::from_millis(20),
-            poll_wait: Duration::from_secs(8),
+            poll_wait: Duration::from_secs(6),
             place_wait: Duration::from_secs(2),
             others_first: Duration::from_secs(10),
             count_span: Duration::from_millis(100),

@@ -3,7 +3,7 @@
 
 use crate::{Applied, Engine, Placed};
 use futures_util::future::{Either, select};
-use quittance_lifecycle::{Answer, DeadCause, Event, FailCause, HandOut, Order, WhyIgnored};
+use quittance_lifecycle::{Answer, DeadCause, Event, FailCause, HandOut, Key, Order, WhyIgnored};
 use quittance_ports::{StoreError, Versioned, Watch};
 use std::pin::pin;
 use std::time::Duration;
@@ -57,6 +57,11 @@ impl Engine {
             Either::Left((outcome, _)) => outcome,
             Either::Right(_) => Outcome::NotYet,
         }
+    }
+
+    /// For whoever wants to hear from all nodes when an order is no longer awaited.
+    pub async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        self.world.store.watch(key).await
     }
 
     /// What the order has for this caller now, without waiting; nothing yet, if it has nothing to tell.

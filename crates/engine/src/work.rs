@@ -4,6 +4,7 @@
 //! run at once, submits and polls apart, and one that hangs or panics hurts its own order only.
 
 use crate::callback::Addressee;
+use crate::vitals::Counters;
 use crate::{Applied, Engine, lock};
 use futures_util::future::{BoxFuture, Either, FutureExt, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
@@ -55,6 +56,14 @@ pub(crate) struct Agenda {
     pub(crate) has_spilled: bool,
     /// When to try again what the spill holds for a record that could not be read.
     pub(crate) unreadable_at: Option<Timestamp>,
+}
+
+impl Agenda {
+    /// How many orders wait here for their turn, or have it.
+    pub(crate) fn in_hand(&self) -> usize {
+        let waiting = self.submits.len() + self.steps.len() + self.performs.len() + self.polls.len();
+        waiting + self.errands.len() + self.submitting + self.stepping + self.running_errands + self.polling
+    }
 }
 
 enum Job {
@@ -203,7 +212,7 @@ impl Engine {
             Job::Counts => (self.write_counts().boxed(), |agenda| agenda.is_counting = false),
         };
         if AssertUnwindSafe(work).catch_unwind().await.is_err() {
-            self.panics.fetch_add(1, Ordering::Relaxed);
+            Counters::add(&self.counters.panics, 1);
         }
         done(&mut lock(&self.agenda));
     }
@@ -236,6 +245,7 @@ impl Engine {
     pub(crate) fn attend_soon(&self, order: Versioned) {
         let due = order.order.due();
         if due.is_some_and(|due| due <= self.now()) && self.enqueue(order) {
+            Counters::add(&self.counters.attended, 1);
             self.bell.ring();
         } else if let Some(due) = due {
             self.expect_alarm(due);
@@ -294,7 +304,8 @@ impl Engine {
             let mut agenda = lock(&self.agenda);
             agenda.alarm = agenda.alarm.min(due.next.unwrap_or(Timestamp::MAX)).min(lapse);
         }
-        self.unreadable.fetch_add(due.unreadable.len() as u64, Ordering::Relaxed);
+        Counters::add(&self.counters.unreadable, due.unreadable.len() as u64);
+        Counters::add(&self.counters.attended, due.orders.len() as u64);
         for found in due.orders {
             // Orders that only want to be asked for are gathered here, so that one call can ask for many.
             let woken = Event::Woken { stamp: 0, gate: Gate::ShutUntil(until) };
@@ -375,11 +386,12 @@ impl Engine {
         let callback = self.settings.callback.as_ref().map(|address| address.of(&to));
         let submission =
             Submission { key: order.key, attempt, terms: &order.terms, callback: callback.as_deref() };
+        Counters::add(&self.counters.submitted, 1);
         let call = pin!(AssertUnwindSafe(self.world.provider.submit(submission)).catch_unwind());
         let outcome = match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(outcome), _)) => outcome,
             Either::Left((Err(_), _)) => {
-                self.panics.fetch_add(1, Ordering::Relaxed);
+                Counters::add(&self.counters.panics, 1);
                 SubmitOutcome::Unknown
             }
             Either::Right(_) => SubmitOutcome::Unknown,
@@ -393,11 +405,12 @@ impl Engine {
         let asked = self.now();
         let tasks: Vec<String> = batch.iter().map(|ask| ask.task.clone()).collect();
         let until = asked + self.settings.poll_wait;
+        Counters::add(&self.counters.polled, tasks.len() as u64);
         let call = pin!(AssertUnwindSafe(self.world.provider.poll(&tasks)).catch_unwind());
         let mut replies = match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(replies), _)) => replies,
             Either::Left((Err(_), _)) => {
-                self.panics.fetch_add(1, Ordering::Relaxed);
+                Counters::add(&self.counters.panics, 1);
                 Vec::new()
             }
             Either::Right(_) => Vec::new(),

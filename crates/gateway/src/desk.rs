@@ -7,10 +7,11 @@ use crate::id::OrderId;
 use crate::names::Names;
 use crate::outbound::{BadCallback, Outbound};
 use crate::tenant::{Caller, TenantSettings, Tenants};
+use hashbrown::HashMap;
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
 use quittance_lifecycle::{Draft, Key, Order, Origin, Phase, Reuse, Value, WhyIgnored};
-use quittance_ports::{Account, Clock, Provider, StoreError, Which};
+use quittance_ports::{Account, Clock, MemoryRoster, Provider, Roster, StoreError, Which};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ use std::time::Duration;
 const PAGE: usize = 256;
 /// How many pages one listing may read before it says "go on from here".
 const PAGES_MAX: usize = 8;
+/// How often the open orders of tenants with a limit are counted anew where other nodes work on the same orders.
+const COUNT_SPAN: Duration = Duration::from_secs(10);
 
 /// What a caller wants.
 #[derive(Clone, Debug, Default)]
@@ -112,6 +115,7 @@ struct Inner {
     names: Names,
     account: AccountCache,
     outbound: Outbound,
+    roster: Arc<dyn Roster>,
 }
 
 impl fmt::Debug for Desk {
@@ -131,7 +135,29 @@ impl Desk {
         outbound: Outbound,
     ) -> Self {
         let (names, account) = (Names::default(), AccountCache::default());
-        Self { inner: Arc::new(Inner { engine, provider, clock, tenants, hub, names, account, outbound }) }
+        let roster = Arc::new(MemoryRoster::default());
+        Self {
+            inner: Arc::new(Inner {
+                engine,
+                provider,
+                clock,
+                tenants,
+                hub,
+                names,
+                account,
+                outbound,
+                roster,
+            }),
+        }
+    }
+
+    /// # Panics
+    /// If it is shared already.
+    #[must_use]
+    pub fn with_roster(mut self, roster: Arc<dyn Roster>) -> Self {
+        Arc::get_mut(&mut self.inner).expect("a desk is given its roster before it is shared").roster =
+            roster;
+        self
     }
 
     #[must_use]
@@ -164,15 +190,37 @@ impl Desk {
         &self.inner.clock
     }
 
-    /// Counts the orders that were open before this process began, for the limits.
+    /// Counts the open orders of those tenants who have a limit, also those that other nodes or an earlier process began.
     pub async fn count_open(&self) -> Result<(), StoreError> {
+        let Some(before) = self.inner.hub.counted() else { return Ok(()) };
+        let mut found = HashMap::new();
         let mut after = None;
         loop {
             let page = self.inner.engine.list(Which::Open, after.as_ref(), PAGE).await?;
-            let Some(last) = page.last() else { return Ok(()) };
+            let Some(last) = page.last() else { break };
             after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
-            page.iter().flatten().for_each(|found| self.inner.hub.note(&found.order));
+            let awaited =
+                page.into_iter().flatten().map(|found| found.order).filter(|order| order.is_awaited());
+            let counted = awaited.filter(|order| self.inner.hub.is_limited(&order.terms.tenant));
+            found.extend(counted.map(|order| (order.key, order.terms.tenant.clone())));
         }
+        self.inner.hub.recount(&before, &found);
+        Ok(())
+    }
+
+    /// Counts again and again, for a node whose neighbours begin and end orders without telling it. Until it is dropped.
+    pub async fn keep_counting(self) {
+        loop {
+            tokio::time::sleep(COUNT_SPAN).await;
+            // A store that is away can be asked again.
+            _ = self.count_open().await;
+        }
+    }
+
+    /// Who works on the same orders.
+    #[must_use]
+    pub fn roster(&self) -> &Arc<dyn Roster> {
+        &self.inner.roster
     }
 
     // ---- placing -------------------------------------------------------------------------------------------

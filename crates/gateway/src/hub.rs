@@ -39,7 +39,7 @@ impl Hub {
         Arc::new(move |order| hub.note(order))
     }
 
-    /// An order was written, or was found in the store at the start.
+    /// An order was written.
     pub fn note(&self, order: &Arc<Order>) {
         if let Some(open) = self.open().get_mut(&order.terms.tenant) {
             if order.is_awaited() {
@@ -52,6 +52,30 @@ impl Hub {
         if self.events.receiver_count() > 0 {
             _ = self.events.send(Arc::clone(order));
         }
+    }
+
+    /// The open orders that are counted, as far as this node knows; nothing, if nobody has a limit.
+    pub(crate) fn counted(&self) -> Option<HashSet<Key>> {
+        let open = self.open();
+        (!open.is_empty()).then(|| open.values().flatten().copied().collect())
+    }
+
+    /// What the store says is open, against what was counted before it was asked: other nodes begin orders and end them,
+    /// too, and tell us nothing. What this node wrote meanwhile is in neither, and stays as it is.
+    pub(crate) fn recount(&self, before: &HashSet<Key>, found: &HashMap<Key, String>) {
+        let mut open = self.open();
+        for counted in open.values_mut() {
+            counted.retain(|key| found.contains_key(key) || !before.contains(key));
+        }
+        for (key, tenant) in found {
+            if let Some(counted) = open.get_mut(tenant) {
+                counted.insert(*key);
+            }
+        }
+    }
+
+    pub(crate) fn is_limited(&self, tenant: &str) -> bool {
+        self.open().contains_key(tenant)
     }
 
     #[must_use]

@@ -6,6 +6,7 @@ mod admin;
 mod caller;
 mod events;
 mod moment;
+mod nodes;
 mod orders;
 mod page;
 mod problem;
@@ -171,6 +172,7 @@ fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
         .routes(routes!(admin::drop_dead))
         .routes(routes!(admin::release))
         .routes(routes!(admin::state))
+        .routes(routes!(nodes::nodes))
         .split_for_parts()
 }
 

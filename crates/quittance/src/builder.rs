@@ -1,6 +1,8 @@
 //! Putting a node together: a store, a provider, a door for callbacks, and the operator's settings.
 
 use crate::clock::SystemClock;
+use crate::place::{OpenError, Opened, Place, SecretError};
+use crate::presence::Presence;
 use crate::{Quittance, Running, secret};
 use quittance_engine::targets::{BadPattern, HostPattern};
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
@@ -8,16 +10,17 @@ use quittance_gateway::{
     CALLBACK_PATH, CallbackDoor, Desk, Gateway, GatewaySettings, Hub, KeyDigest, Limits, Outbound,
     OutboundSettings, ReuseRule, TenantSettings, Tenants,
 };
-use quittance_ports::{Clock, MemorySpill, MemoryStore, Provider, Spill, SpillError, Store};
+use quittance_ports::{Clock, MemorySpill, Provider, Spill, SpillError, StoreError};
 use quittance_record::SpillFile;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::net::TcpListener;
 
-const SPILL_NAME: &str = "spill";
+/// What the spill is called in the home of a node.
+pub const SPILL_NAME: &str = "spill";
 /// How much may wait on disk for a store that is away, unless the operator says otherwise.
 pub const SPILL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
@@ -70,28 +73,35 @@ pub enum StartError {
     NoProvider,
     #[error(transparent)]
     BadPattern(#[from] BadPattern),
-    #[cfg(feature = "embedded")]
     #[error(transparent)]
-    Store(#[from] quittance_store_embedded::OpenError),
+    Open(#[from] OpenError),
+    #[error("the store cannot be used")]
+    Store(#[from] StoreError),
+    #[error(
+        "the store is closed: {note}; use the one that its orders went to, or open it again with `quittance store unseal`"
+    )]
+    Moved { note: String },
+    #[error(
+        "a node on a shared store needs a folder of its own for what comes in while the store is away: give it a home"
+    )]
+    NoHome,
+    #[error("the folder {path} cannot be made or written: see that its parent is there and can be written")]
+    Home { path: PathBuf, source: io::Error },
     #[error(
         "the spill file {path} cannot be used: see that its directory can be written, and that no other process uses it"
     )]
     Spill { path: PathBuf, source: SpillError },
     #[error("no one can be called back on {address}: choose another `listen` address, or stop what uses it")]
     Listen { address: SocketAddr, source: io::Error },
-    #[error("the callback secret cannot be read or kept")]
-    Secret(#[source] io::Error),
-}
-
-enum Place {
-    Memory,
-    #[cfg(feature = "embedded")]
-    Embedded(PathBuf),
+    #[error(transparent)]
+    Secret(#[from] SecretError),
 }
 
 /// See [`Quittance::builder`].
 pub struct Builder {
     place: Place,
+    home: Option<PathBuf>,
+    name: Option<String>,
     provider: Option<Arc<dyn Provider>>,
     callbacks: Option<Callbacks>,
     gateway: Option<GatewaySetup>,
@@ -111,6 +121,8 @@ impl Builder {
     pub(crate) fn new() -> Self {
         Self {
             place: Place::Memory,
+            home: None,
+            name: None,
             provider: None,
             callbacks: None,
             gateway: None,
@@ -124,15 +136,35 @@ impl Builder {
     /// Keeps orders in this directory, through crashes and loss of power. It is made if it is not there.
     #[cfg(feature = "embedded")]
     #[must_use]
-    pub fn embedded(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.place = Place::Embedded(dir.into());
-        self
+    pub fn embedded(self, dir: impl Into<PathBuf>) -> Self {
+        self.place(Place::Embedded(dir.into()))
     }
 
     /// Keeps orders in memory, the default: what is in flight when the process ends is lost. For tests and trials.
     #[must_use]
-    pub fn in_memory(mut self) -> Self {
-        self.place = Place::Memory;
+    pub fn in_memory(self) -> Self {
+        self.place(Place::Memory)
+    }
+
+    /// Keeps orders there. Nodes that keep them in the same place share them, and any of them answers for all.
+    #[must_use]
+    pub fn place(mut self, place: Place) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// A folder of this node's own, for what comes in while the store is away. Needed where the store is elsewhere; one on
+    /// this machine has a folder already. It is made if it is not there.
+    #[must_use]
+    pub fn home(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.home = Some(dir.into());
+        self
+    }
+
+    /// What people call this node.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
         self
     }
 
@@ -193,15 +225,13 @@ impl Builder {
     pub async fn start(mut self) -> Result<Quittance, StartError> {
         let provider = self.provider.take().ok_or(StartError::NoProvider)?;
         let callbacks = self.callbacks.clone();
-        let opening = {
-            let (provider, callbacks) = (Arc::clone(&provider), callbacks.clone());
-            // A large store takes seconds to open, and nothing else should wait for it.
-            tokio::task::spawn_blocking(move || self.assemble(provider, callbacks.as_ref()))
-        };
-        let node = match opening.await {
-            Ok(node) => node?,
-            Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
-        };
+        let (name, is_shared) = (self.name.clone(), self.place.is_shared());
+        let opened = self.place.open().await?;
+        if let Some(note) = opened.roster.sealed().await? {
+            return Err(StartError::Moved { note });
+        }
+        let spill = self.spill()?;
+        let node = self.assemble(opened, spill, Arc::clone(&provider), callbacks.as_ref()).await?;
         let mut running = Running::default();
         if let Some(Callbacks { listen: Some(address), limits, .. }) = callbacks {
             let listener =
@@ -215,43 +245,62 @@ impl Builder {
         // Whoever starts us says that the account is mended, or he will be told again that it is not.
         let engine = Arc::clone(&node.engine);
         running.releasing = Some(tokio::spawn(async move { engine.release().await.map(drop) }));
+        // Alone, it sees every order begin and end.
+        let desk = node.gateway.as_ref().filter(|_| is_shared).map(|gateway| gateway.desk().clone());
+        running.counting = desk.map(|desk| tokio::spawn(desk.keep_counting()));
+        let name = name.unwrap_or_else(|| format!("process {}", std::process::id()));
+        let mut presence =
+            Presence::new(Arc::clone(&node.roster), Arc::clone(&node.engine), node.number, name);
+        // A store that is away just now hears of us when it is back.
+        _ = presence.sign_in().await;
+        running.presence = Some(tokio::spawn(presence.keep_up()));
         Ok(Quittance { running: Arc::new(std::sync::Mutex::new(running)), ..node })
     }
 
-    /// Opens the store to look and to mend, and carries nothing out.
-    pub fn open(mut self) -> Result<Quittance, StartError> {
+    /// Opens the store to look and to mend, and carries nothing out. Needs a tokio runtime.
+    pub async fn open(mut self) -> Result<Quittance, StartError> {
         let provider = self.provider.take().unwrap_or_else(|| Arc::new(crate::nobody::Nobody));
-        self.assemble(provider, None)
+        let opened = self.place.open().await?;
+        // Nothing comes in, and the file may be in use by the node that runs beside us.
+        self.assemble(opened, Arc::new(MemorySpill::default()), provider, None).await
     }
 
-    fn assemble(
+    /// Where what comes in is kept while the store is away.
+    fn spill(&self) -> Result<Arc<dyn Spill>, StartError> {
+        let dir = match (&self.home, &self.place) {
+            (Some(home), _) => {
+                make_home(home).map_err(|source| StartError::Home { path: home.clone(), source })?;
+                home
+            }
+            #[cfg(feature = "embedded")]
+            (None, Place::Embedded(dir)) => dir,
+            (None, place) if place.is_shared() => return Err(StartError::NoHome),
+            (None, _) => return Ok(Arc::new(MemorySpill::default())),
+        };
+        let path = dir.join(SPILL_NAME);
+        match SpillFile::open(&path, self.spill_bytes_max) {
+            Ok(spill) => Ok(Arc::new(spill)),
+            Err(source) => Err(StartError::Spill { path, source }),
+        }
+    }
+
+    async fn assemble(
         self,
+        opened: Opened,
+        spill: Arc<dyn Spill>,
         provider: Arc<dyn Provider>,
         callbacks: Option<&Callbacks>,
     ) -> Result<Quittance, StartError> {
-        let node = u64::from_le_bytes(secret::draw().map_err(StartError::Secret)?);
-        let mut settings = Settings::new(node, quittance_catalog::kind);
+        let number = u64::from_le_bytes(secret::draw().map_err(SecretError::from)?);
+        let mut settings = Settings::new(number, quittance_catalog::kind);
         (self.settings)(&mut settings);
         for pattern in &self.allow {
             settings.targets.allow.push(HostPattern::parse(pattern)?);
         }
-        let (store, spill, dir): (Arc<dyn Store>, Arc<dyn Spill>, Option<PathBuf>) = match self.place {
-            Place::Memory => (Arc::new(MemoryStore::default()), Arc::new(MemorySpill::default()), None),
-            #[cfg(feature = "embedded")]
-            Place::Embedded(dir) => {
-                let store = quittance_store_embedded::EmbeddedStore::open(&dir)?;
-                let path = dir.join(SPILL_NAME);
-                let spill = SpillFile::open(&path, self.spill_bytes_max)
-                    .map_err(|source| StartError::Spill { path, source })?;
-                (Arc::new(store), Arc::new(spill), Some(dir))
-            }
+        let secret = match callbacks.and_then(|callbacks| callbacks.secret) {
+            Some(secret) => secret,
+            None => opened.secret(secret::draw().map_err(SecretError::from)?).await?,
         };
-        let secret = match (callbacks.and_then(|callbacks| callbacks.secret), &dir) {
-            (Some(secret), _) => Ok(secret),
-            (None, Some(dir)) => secret::kept_in(dir),
-            (None, None) => secret::draw(),
-        };
-        let secret = secret.map_err(StartError::Secret)?;
         if let Some(callbacks) = callbacks {
             let base = format!("{}{CALLBACK_PATH}", callbacks.public_url.trim_end_matches('/'));
             settings.callback = Some(CallbackAddress::new(base, secret));
@@ -262,6 +311,7 @@ impl Builder {
             Outbound::new(OutboundSettings { root_secret: secret, ..self.outbound }, Arc::clone(&clock));
         let hub = self.gateway.as_ref().map(|setup| Hub::new(limited(&setup.tenants)));
         settings.on_commit = hub.as_ref().map(Hub::on_commit).or(settings.on_commit);
+        let Opened { store, roster, .. } = opened;
         let world = World {
             store: Arc::clone(&store),
             provider: Arc::clone(&provider),
@@ -273,10 +323,19 @@ impl Builder {
         let gateway = self.gateway.zip(hub).map(|(setup, hub)| {
             let tenants = Tenants::new(setup.tenants, setup.admin).with_reuse(setup.reuse);
             let desk = Desk::new(Arc::clone(&engine), provider, clock, tenants, hub, outbound);
-            Gateway::new(desk, setup.settings)
+            Gateway::new(desk.with_roster(Arc::clone(&roster)), setup.settings)
         });
-        Ok(Quittance { engine, store, gateway, running: Arc::default() })
+        Ok(Quittance { engine, store, roster, number, gateway, running: Arc::default() })
     }
+}
+
+/// Nobody else may read it: what comes in is as good as money.
+fn make_home(dir: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
 }
 
 /// The tenants whose open orders are counted.

@@ -29,31 +29,40 @@
 
 mod builder;
 mod clock;
+pub mod copy;
 mod nobody;
 mod order;
+mod place;
+mod presence;
 mod secret;
 
-pub use builder::{Builder, Callbacks, GatewaySetup, SPILL_BYTES_MAX, StartError};
+pub use builder::{Builder, Callbacks, GatewaySetup, SPILL_BYTES_MAX, SPILL_NAME, StartError};
 pub use clock::SystemClock;
 pub use order::{
     CloudflareChallenge, DEFAULT_TENANT, FunCaptcha, Geetest, GeetestV4, HCaptcha, Image, Order, RecaptchaV2,
     RecaptchaV3, Text, Turnstile,
 };
+pub use place::{OpenError, Opened, Place, SecretError};
 pub use quittance_classic::Profile;
 pub use quittance_engine::{PlaceError, Placed, Settings, Sparing, Targets, targets};
 pub use quittance_gateway as gateway;
 pub use quittance_gateway::Limits;
 pub use quittance_lifecycle as lifecycle;
 pub use quittance_lifecycle::{Key, Origin, Value};
+pub use quittance_ports::{Card, Finding, Roll, Roster, Signed, Store, Verdict, Vitals, roster};
 pub use quittance_ports::{Day, Line, StoreError, Unreadable, Versioned, Which};
 pub use quittance_provider_classic::{Account, ApiKey, ClassicProvider, Settings as ClassicSettings};
 #[cfg(feature = "embedded")]
-pub use quittance_store_embedded::OpenError;
+pub use quittance_store_embedded as embedded;
+#[cfg(feature = "postgres")]
+pub use quittance_store_postgres::{self as postgres, PostgresStore, Settings as PostgresSettings};
+#[cfg(feature = "redis")]
+pub use quittance_store_redis::{self as redis, RedisStore, Settings as RedisSettings};
 
 use quittance_engine::{Applied, Engine, Outcome};
 use quittance_gateway::{CallbackDoor, Gateway};
 use quittance_lifecycle::{Answer, DeadCause, FailCause, Fault, Tally};
-use quittance_ports::{Clock, Store};
+use quittance_ports::Clock;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -64,6 +73,9 @@ use tokio::task::JoinHandle;
 pub struct Quittance {
     engine: Arc<Engine>,
     store: Arc<dyn Store>,
+    roster: Arc<dyn Roster>,
+    /// New for each start of each process.
+    number: u64,
     gateway: Option<Gateway>,
     running: Arc<Mutex<Running>>,
 }
@@ -74,6 +86,8 @@ pub(crate) struct Running {
     worker: Option<JoinHandle<()>>,
     door: Option<(CallbackDoor, JoinHandle<()>)>,
     releasing: Option<JoinHandle<Result<(), StoreError>>>,
+    presence: Option<JoinHandle<()>>,
+    counting: Option<JoinHandle<()>>,
     listens_on: Option<SocketAddr>,
 }
 
@@ -83,7 +97,9 @@ impl Drop for Running {
         let door = self.door.take().map(|(_, task)| task.abort_handle());
         let releasing = self.releasing.take().map(|task| task.abort_handle());
         let worker = self.worker.take().map(|task| task.abort_handle());
-        [door, releasing, worker].into_iter().flatten().for_each(|task| task.abort());
+        let presence = self.presence.take().map(|task| task.abort_handle());
+        let counting = self.counting.take().map(|task| task.abort_handle());
+        [door, releasing, worker, presence, counting].into_iter().flatten().for_each(|task| task.abort());
     }
 }
 
@@ -245,9 +261,9 @@ impl Quittance {
     /// Takes nothing new, ends what is under way and returns. Nothing is lost by not calling it.
     pub async fn stop(&self) {
         self.engine.stop();
-        let (worker, door, releasing) = {
+        let (worker, door, releasing, presence) = {
             let mut running = self.running();
-            (running.worker.take(), running.door.take(), running.releasing.take())
+            (running.worker.take(), running.door.take(), running.releasing.take(), running.presence.take())
         };
         if let Some(releasing) = releasing {
             releasing.abort();
@@ -261,6 +277,29 @@ impl Quittance {
             door.close().await;
             task.abort();
         }
+        if let Some(counting) = self.running().counting.take() {
+            counting.abort();
+        }
+        if let Some(presence) = presence {
+            presence.abort();
+            // Whoever is missed because the store is away is shown as silent, and then forgotten.
+            _ = self.roster.sign_out(self.number).await;
+        }
+    }
+
+    /// Who works on the same orders, and how they are.
+    pub async fn roll(&self) -> Result<Roll, StoreError> {
+        self.roster.roll().await
+    }
+
+    /// What the store's own settings promise.
+    pub async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {
+        self.roster.checkup().await
+    }
+
+    /// Why the store takes nothing any more, if it was closed.
+    pub async fn sealed(&self) -> Result<Option<String>, StoreError> {
+        self.roster.sealed().await
     }
 
     fn running(&self) -> MutexGuard<'_, Running> {

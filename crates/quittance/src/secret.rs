@@ -14,13 +14,12 @@ pub(crate) fn draw<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// The secret of this directory, drawn if there is none.
-pub(crate) fn kept_in(dir: &Path) -> io::Result<[u8; 32]> {
+/// The secret of this directory: the one that is there, or else this one.
+pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
     let path = dir.join(NAME);
     if let Some(secret) = read(&path)? {
         return Ok(secret);
     }
-    let secret = draw::<32>()?;
     // Written whole under another name first: a crash in the middle must not leave half a secret.
     let draft = dir.join(format!("{NAME}.new"));
     let mut file = private(&draft)?;
@@ -63,11 +62,11 @@ mod tests {
     #[test]
     fn a_secret_is_drawn_once_and_kept() {
         let dir = tempfile::tempdir().unwrap();
-        let first = kept_in(dir.path()).unwrap();
-        assert_eq!(kept_in(dir.path()).unwrap(), first);
+        let first = kept_in(dir.path(), draw().unwrap()).unwrap();
+        assert_eq!(kept_in(dir.path(), draw().unwrap()).unwrap(), first);
         assert_ne!(first, [0; 32]);
         fs::write(dir.path().join(NAME), b"short").unwrap();
-        let error = kept_in(dir.path()).unwrap_err();
+        let error = kept_in(dir.path(), [1; 32]).unwrap_err();
         assert!(error.to_string().contains("32 bytes"), "{error}");
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::VERSION;
 use crate::error::RecordError;
-use crate::fields::{Text, mirror, moment, need, need_moment, need_stamp, need_text, parse, stamp, text, write};
+use crate::fields::{
+    Text, mirror, moment, need, need_moment, need_stamp, need_text, parse, stamp, text, unless_default, write,
+};
 use quittance_ports::{Card, Vitals};
 
 mirror! { CardRecord<'a> {
@@ -13,7 +15,8 @@ mirror! { CardRecord<'a> {
     format: u64,
     started: u64,
     at: u64,
-    skew_ms: i64,
+    ahead_ms: u64,
+    behind_ms: u64,
     vitals: VitalsRecord,
 } }
 
@@ -44,8 +47,9 @@ pub fn encode_card(card: &Card) -> Vec<u8> {
         format: Some(*format),
         started: moment(*started),
         at: moment(*at),
-        skew_ms: *skew_ms,
-        vitals: Some(write_vitals(vitals)),
+        ahead_ms: skew_ms.filter(|skew| *skew >= 0).map(i64::unsigned_abs),
+        behind_ms: skew_ms.filter(|skew| *skew < 0).map(i64::unsigned_abs),
+        vitals: (*vitals != Vitals::default()).then(|| write_vitals(vitals)),
     })
 }
 
@@ -58,26 +62,31 @@ pub fn decode_card(bytes: &[u8]) -> Result<Card, RecordError> {
         format: need(found.format, "format")?,
         started: need_moment(found.started, "started")?,
         at: need_moment(found.at, "at")?,
-        skew_ms: found.skew_ms,
+        skew_ms: read_skew(found.ahead_ms, found.behind_ms),
         vitals: read_vitals(&found.vitals.unwrap_or_default()),
     })
 }
 
+fn read_skew(ahead_ms: Option<u64>, behind_ms: Option<u64>) -> Option<i64> {
+    let number = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX);
+    ahead_ms.map(number).or_else(|| behind_ms.map(number).map(i64::wrapping_neg))
+}
+
 fn write_vitals(vitals: &Vitals) -> VitalsRecord {
     VitalsRecord {
-        placed: Some(vitals.placed),
-        joined: Some(vitals.joined),
-        attended: Some(vitals.attended),
-        submitted: Some(vitals.submitted),
-        polled: Some(vitals.polled),
-        answered: Some(vitals.answered),
-        in_hand: Some(vitals.in_hand),
-        store_errors: Some(vitals.store_errors),
-        unreadable: Some(vitals.unreadable),
-        panics: Some(vitals.panics),
-        is_paused: Some(vitals.is_paused),
-        store_was_away: Some(vitals.store_was_away),
-        has_spilled: Some(vitals.has_spilled),
+        placed: unless_default(vitals.placed),
+        joined: unless_default(vitals.joined),
+        attended: unless_default(vitals.attended),
+        submitted: unless_default(vitals.submitted),
+        polled: unless_default(vitals.polled),
+        answered: unless_default(vitals.answered),
+        in_hand: unless_default(vitals.in_hand),
+        store_errors: unless_default(vitals.store_errors),
+        unreadable: unless_default(vitals.unreadable),
+        panics: unless_default(vitals.panics),
+        is_paused: unless_default(vitals.is_paused),
+        store_was_away: unless_default(vitals.store_was_away),
+        has_spilled: unless_default(vitals.has_spilled),
     }
 }
 

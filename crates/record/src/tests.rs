@@ -11,7 +11,7 @@ mod spill;
 mod spill_faults;
 
 use quittance_lifecycle::{Order, Terms};
-use quittance_ports::Arrival;
+use quittance_ports::{Arrival, Card};
 use std::sync::Arc;
 
 /// Anything that this crate writes.
@@ -20,6 +20,7 @@ enum Written {
     Terms(Arc<Terms>),
     Order(Box<Order>),
     Arrival(Arrival),
+    Card(Box<Card>),
 }
 
 impl Written {
@@ -28,6 +29,7 @@ impl Written {
             Self::Terms(terms) => crate::encode_terms(terms),
             Self::Order(order) => crate::encode_order(order),
             Self::Arrival(arrival) => crate::encode_arrival(arrival),
+            Self::Card(card) => crate::encode_card(card),
         }
     }
 
@@ -37,6 +39,7 @@ impl Written {
             Self::Terms(_) => Self::Terms(Arc::new(crate::decode_terms(bytes)?)),
             Self::Order(order) => Self::Order(Box::new(crate::decode_order(bytes, order.terms.clone())?)),
             Self::Arrival(_) => Self::Arrival(crate::decode_arrival(bytes)?),
+            Self::Card(_) => Self::Card(Box::new(crate::decode_card(bytes)?)),
         })
     }
 }

@@ -13,6 +13,11 @@ pub const DATABASE: &str = "orders.db";
 /// Held by whoever has the store open; says which process that is.
 pub const LOCK: &str = "orders.lock";
 
+/// Says where the orders have moved, once they have; a person may read it, and delete it to open the store again.
+pub const SEAL: &str = "orders.moved";
+/// A note is a sentence or two.
+const NOTE_BYTES_MAX: u64 = 4096;
+
 /// How long to wait for a person who holds the database in the middle of a transaction of their own.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -87,6 +92,40 @@ impl Home {
 
     pub(crate) fn database(&self) -> PathBuf {
         self.dir.join(DATABASE)
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.dir.join(SEAL).exists()
+    }
+
+    pub(crate) fn note(&self) -> io::Result<Option<String>> {
+        let file = match File::open(self.dir.join(SEAL)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            opened => opened?,
+        };
+        let mut note = String::new();
+        file.take(NOTE_BYTES_MAX).read_to_string(&mut note)?;
+        Ok(Some(note))
+    }
+
+    /// Durable when it returns. Written whole under another name first: half a note would be believed.
+    pub(crate) fn keep_note(&self, note: Option<&str>) -> io::Result<()> {
+        let path = self.dir.join(SEAL);
+        match note {
+            Some(note) => {
+                let draft = self.dir.join(format!("{SEAL}.new"));
+                let mut file = open_private(&draft)?;
+                file.set_len(0)?;
+                file.write_all(note.as_bytes())?;
+                file.sync_all()?;
+                fs::rename(&draft, &path)?;
+            }
+            None => match fs::remove_file(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed?,
+            },
+        }
+        sync_dir(&self.dir)
     }
 
     /// A connection whose every commit is on the disk when it returns.

@@ -42,6 +42,7 @@ mod home;
 mod ledger;
 mod purge;
 mod reader;
+mod roster;
 mod row;
 mod scan;
 mod schema;
@@ -52,7 +53,7 @@ mod trouble;
 mod watchdog;
 mod writer;
 
-pub use home::{DATABASE, LOCK, OpenError};
+pub use home::{DATABASE, LOCK, OpenError, SEAL};
 pub use shared::Settings;
 
 use crate::home::Home;

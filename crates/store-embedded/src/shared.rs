@@ -9,7 +9,7 @@ use crate::reader::{Answer, Question};
 use crate::trouble::{Trouble, unavailable};
 use crate::writer::{Done, Task};
 use quittance_lifecycle::Key;
-use quittance_ports::{StoreError, Watchers};
+use quittance_ports::{MemoryRoster, StoreError, Watchers};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
@@ -42,10 +42,14 @@ pub(crate) struct Shared {
     ledger: Mutex<Ledger>,
     /// Set while nobody knows what is on the disk.
     is_down: AtomicBool,
+    /// Set once its orders have moved elsewhere.
+    is_sealed: AtomicBool,
+    pub(crate) cards: MemoryRoster,
 }
 
 impl Shared {
     pub(crate) fn new(home: Home, settings: &Settings, ledger: Ledger) -> Self {
+        let is_sealed = AtomicBool::new(home.is_sealed());
         Self {
             home,
             cache: Cache::new(settings.cache_orders_max, settings.cache_bytes_max),
@@ -56,6 +60,8 @@ impl Shared {
             transactions: AtomicU64::new(0),
             ledger: Mutex::new(ledger),
             is_down: AtomicBool::new(false),
+            is_sealed,
+            cards: MemoryRoster::default(),
         }
     }
 
@@ -65,6 +71,16 @@ impl Shared {
 
     pub(crate) fn check_up(&self, doing: &'static str) -> Result<(), StoreError> {
         if self.is_down.load(Ordering::Acquire) { Err(unavailable(doing, Trouble::Down)) } else { Ok(()) }
+    }
+
+    /// The same for whoever wants to change something.
+    pub(crate) fn check_open(&self, doing: &'static str) -> Result<(), StoreError> {
+        self.check_up(doing)?;
+        if self.is_sealed.load(Ordering::Acquire) { Err(unavailable(doing, Trouble::Sealed)) } else { Ok(()) }
+    }
+
+    pub(crate) fn set_sealed(&self, is_sealed: bool) {
+        self.is_sealed.store(is_sealed, Ordering::Release);
     }
 
     /// Nothing in memory is shown any more until [`come_back`](Self::come_back).

@@ -159,7 +159,7 @@ impl Store for EmbeddedStore {
         tally: &Tally,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
-        self.shared().check_up(COMMITTING)?;
+        self.shared().check_open(COMMITTING)?;
         let found = match self.shared().cache.look(&next.key) {
             Ok(kept) => Some(kept.versioned),
             Err(miss) => self.find(&next.key, miss).await?,
@@ -176,7 +176,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
-        self.shared().check_up(CLAIMING)?;
+        self.shared().check_open(CLAIMING)?;
         let claims = self.shared().ledger().claim(now, until, limit);
         match self.behind(&claims.rung).await {
             Ok(rows) => self.hand_over(claims, rows, now),
@@ -244,7 +244,7 @@ impl Store for EmbeddedStore {
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         let mut purged = 0;
         while purged < limit {
-            self.shared().check_up(PURGING)?;
+            self.shared().check_open(PURGING)?;
             let some = (limit - purged).min(ROWS_AT_ONCE);
             match self.write(Task::Purge { now, limit: some }).await? {
                 Done::Purged(0) => break,
@@ -256,7 +256,7 @@ impl Store for EmbeddedStore {
     }
 
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
-        self.shared().check_up(COUNTING)?;
+        self.shared().check_open(COUNTING)?;
         if *tally != Tally::default() {
             self.write(Task::Count(Box::new((line.clone(), *tally)))).await?;
         }

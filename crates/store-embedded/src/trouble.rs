@@ -16,6 +16,10 @@ pub(crate) enum Trouble {
     Closed,
     #[error("the disk failed in the middle of a write, and the store is being read anew")]
     Down,
+    #[error("the orders of this store have moved elsewhere")]
+    Sealed,
+    #[error("the note that the orders have moved cannot be read or kept")]
+    Note(#[source] Arc<std::io::Error>),
     #[error(transparent)]
     Sqlite(Arc<rusqlite::Error>),
 }

@@ -1,2 +1,135 @@
-//! To be written.
+//! The store of many machines, in Redis 6.2 or later, or Valkey; no other crate knows Redis. Every step of an order is
+//! one script in one slot, so placing and joining cost one round trip, on one server, behind sentinels or in a cluster.
+//!
+//! | to | it does |
+//! | --- | --- |
+//! | read an order | one `HMGET` |
+//! | write | one script: compare, write, index, book and tell, or say who won |
+//! | find what is due, on a shelf, or may be forgotten | looks into sorted sets, one for each partition |
+//! | wake whoever waits | hears notices on a connection of its own, and looks again every few seconds |
+//!
+//! # What it promises
+//!
+//! What Redis promises: with `appendonly yes` and `appendfsync always` what is accepted survives `kill -9` and power loss
+//! of the one server; with `everysec` a loss of power can take the last second or two. Replicas are told afterwards, so
+//! a failover can lose the last writes, whatever is set. [`checkup`](quittance_ports::Roster::checkup) says what stands.
+//! Whatever may be forgotten expires by itself, an hour after it might have been purged; nothing that is owed expires.
+//!
+//! # For people with `redis-cli`
+//!
+//! `HGETALL {quittance:0}:order:KEY` shows an order, its record as JSON; `ZRANGE {quittance:0}:dead 0 -1` the dead letters
+//! of a partition, `ZRANGE {quittance:0}:due 0 9 WITHSCORES` what is due next. Writing by hand leaves the indices behind.
 #![forbid(unsafe_code)]
+
+mod books;
+mod checkup;
+mod commit;
+mod layout;
+mod link;
+mod notices;
+mod open;
+mod roster;
+mod row;
+mod scripts;
+mod settings;
+mod store;
+mod sweep;
+mod trouble;
+mod url;
+mod wire;
+
+pub use settings::Settings;
+pub use trouble::OpenError;
+pub use url::BadUrl;
+
+use crate::layout::{FIRST, Layout};
+use crate::link::Link;
+use crate::notices::OwnWrites;
+use crate::row::text;
+use crate::scripts::Scripts;
+use crate::trouble::Trouble;
+use quittance_ports::{StoreError, Watchers};
+use redis::{Cmd, Value};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::task::AbortHandle;
+
+/// A handle; its clones share the same connections. When the last one is dropped they are closed.
+#[derive(Clone)]
+pub struct RedisStore {
+    inner: Arc<Inner>,
+    /// Apart, because the tasks know the rest.
+    _tasks: Arc<Tasks>,
+}
+
+struct Inner {
+    address: String,
+    link: Link,
+    layout: Layout,
+    channel: String,
+    scripts: Scripts,
+    watchers: Watchers,
+    own: Arc<OwnWrites>,
+    writes: AtomicU64,
+    round_trips: AtomicU64,
+}
+
+/// What goes on behind the scenes, until it is dropped.
+struct Tasks(Vec<AbortHandle>);
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.0.iter().for_each(AbortHandle::abort);
+    }
+}
+
+impl RedisStore {
+    /// Reaches the store, or says within seconds why not, and settles how it is laid out. It needs a tokio runtime, on
+    /// which its tasks run until the last handle is dropped.
+    pub async fn open(settings: Settings) -> Result<Self, OpenError> {
+        open::open(&settings).await
+    }
+
+    /// The secret that all nodes of this store share: `drawn`, or what another has drawn before.
+    pub async fn shared_secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        let inner = self.inner();
+        let keys = [inner.layout.name(FIRST, "secret")];
+        let found = async {
+            let secret = text(inner.run_plain(&inner.scripts.secret, &keys, &[&drawn]).await?)?;
+            secret.unwrap_or_default().try_into().map_err(|_| Trouble::Garbled)
+        };
+        found.await.map_err(|trouble| trouble.unavailable("agreeing on a secret"))
+    }
+
+    /// How many requests its calls have sent: for whoever wants to know what a step costs.
+    #[must_use]
+    pub fn round_trips(&self) -> u64 {
+        self.inner.round_trips.load(Ordering::Relaxed)
+    }
+
+    /// How many watches there are: zero when nobody waits, or something leaks.
+    #[must_use]
+    pub fn watching(&self) -> usize {
+        self.inner.watchers.len()
+    }
+
+    fn inner(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl Inner {
+    /// Sends one request of a call.
+    async fn ask(&self, command: &Cmd) -> Result<Value, Trouble> {
+        self.round_trips.fetch_add(1, Ordering::Relaxed);
+        self.link.ask(command).await
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { address, layout, .. } = self.inner();
+        write!(f, "RedisStore({address}, {} partitions, {} watches)", layout.partitions, self.watching())
+    }
+}

@@ -9,9 +9,8 @@ use super::error::ConfigError;
 use super::layers::Environment;
 use super::name::Name;
 use super::secret::{CallerKey, Credential};
-use super::types::{
-    CallbacksOut, EngineLimits, KindOverride, KindTable, LogConfig, ReuseRules, StoreUrl, TlsConfig,
-};
+use super::store::StoreConfig;
+use super::types::{CallbacksOut, EngineLimits, KindOverride, KindTable, LogConfig, ReuseRules, TlsConfig};
 use super::value::{Value, class_word};
 use quittance_engine::Targets;
 use quittance_engine::targets::HostPattern;
@@ -36,7 +35,8 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
             level: effective.text("log.level").parse().expect("its shape is that of a level"),
             is_json: effective.text("log.format") == "json",
         },
-        store: store(&effective)?,
+        store: StoreConfig::of(&effective, environment)?,
+        node_name: effective.text_at(&Name::of(["node", "name"])),
         spill_bytes_max: effective.count("store.spill_max"),
         targets: targets(&effective),
         keys: KeySettings {
@@ -80,27 +80,6 @@ fn tls(effective: &Effective) -> TlsConfig {
     let text = |key| effective.text_at(&Name::of(["tls", key]));
     let listen = text("listen").map(|text| text.parse().expect("its shape is that of an address"));
     TlsConfig::new(listen, text("cert_file").map(Into::into), text("key_file").map(Into::into))
-}
-
-fn store(effective: &Effective) -> Result<StoreUrl, ConfigError> {
-    let url = effective.text("store.url");
-    if let Some(folder) = url.strip_prefix("embedded:") {
-        return Ok(StoreUrl::Embedded(folder.into()));
-    }
-    let at = effective.held("store.url").origin.clone();
-    match url.split(':').next().unwrap_or_default() {
-        "memory" => Ok(StoreUrl::Memory),
-        scheme @ ("redis" | "rediss" | "valkey" | "postgres" | "postgresql") => {
-            Err(ConfigError::StoreNotYet { scheme: scheme.into(), at })
-        }
-        // A password may stand behind the scheme.
-        _ => Err(ConfigError::BadValue {
-            name: "store.url".into(),
-            at,
-            found: "something else".into(),
-            expected: super::value::Shape::Store.describe(),
-        }),
-    }
 }
 
 fn targets(effective: &Effective) -> Targets {

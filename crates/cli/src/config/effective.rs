@@ -1,5 +1,6 @@
 //! What holds in the end: every layer merged, and the defaults of whatever nobody set, each value with its origin.
 
+use super::address::Scheme;
 use super::layers::{Entry, labels};
 use super::name::Name;
 use super::origin::Origin;
@@ -11,6 +12,8 @@ use quittance_lifecycle::Preset;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+const HOME_DEFAULT: &str = "./quittance-data";
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Held {
@@ -50,6 +53,7 @@ impl Effective {
             let origin = if is_usual { Origin::Default } else { Origin::Follows("retry.preset".into()) };
             self.fill(setting.name(), value, origin);
         }
+        self.fill_in_home();
         for (list, label) in self.labels.clone() {
             for setting in settings().filter(|setting| setting.segments().next() == Some(list)) {
                 let name = Name::of([list, &label, setting.leaf()]);
@@ -86,12 +90,21 @@ impl Effective {
         }
     }
 
+    /// Only a node that shares its store has one: elsewhere the store's own folder serves.
+    fn fill_in_home(&mut self) {
+        if Scheme::of(&self.text("store.url")).is_some_and(Scheme::is_shared) {
+            let home = row("store.home");
+            let value = self.placed(home, Value::Text(HOME_DEFAULT.into()));
+            self.fill(home.name(), value, Origin::Default);
+        }
+    }
+
     /// A default folder stands beside the file, like any that is named in it: whoever starts us from elsewhere must not
     /// find an empty store and pay for everything again.
     fn placed(&self, setting: &Setting, value: Value) -> Value {
         let folder = self.file.as_deref().and_then(Path::parent);
         match (&value, setting.shape, folder) {
-            (Value::Text(text), Shape::Store, Some(folder)) => {
+            (Value::Text(text), Shape::Store | Shape::Folder, Some(folder)) => {
                 setting.shape.read(&Raw::Text(text.clone()), folder).unwrap_or(value)
             }
             _ => value,

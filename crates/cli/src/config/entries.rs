@@ -101,7 +101,7 @@ fn poll_quota(
     }))
 }
 
-fn certificates(effective: &Effective, name: &Name) -> Result<Vec<u8>, ConfigError> {
+pub(super) fn certificates(effective: &Effective, name: &Name) -> Result<Vec<u8>, ConfigError> {
     let (Some(held), Some(path)) = (effective.get(name), effective.text_at(name)) else {
         return Ok(Vec::new());
     };

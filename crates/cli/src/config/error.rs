@@ -43,9 +43,13 @@ pub(crate) enum ConfigError {
     #[error("`{table}` has no `{key}`: {remedy}")]
     Incomplete { table: String, key: &'static str, remedy: String },
     #[error(
-        "{at}: `store.url` names a {scheme} store, and that is not in this version yet: use \"embedded:FOLDER\""
+        "{at}: `{name}` has a password in it, where backups, colleagues and the list of processes show it: put it into \
+         an environment variable and name that with `store.password_env = \"...\"`, or into a file and name that with \
+         `store.password_file = \"...\"`; then replace the password, because it has been written down"
     )]
-    StoreNotYet { scheme: String, at: Origin },
+    PasswordInPlace { name: String, at: Origin },
+    #[error("{at}: `{name}` cannot be used: {why}")]
+    BadUrl { name: String, at: Origin, why: String },
     #[error(
         "`--set {words}` is not understood: write `--set NAME=VALUE`, such as `--set timing.deadline=120s`"
     )]

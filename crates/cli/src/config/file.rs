@@ -129,6 +129,7 @@ pub(crate) fn unknown(name: &Name, at: Origin) -> ConfigError {
         name.segments().collect::<Vec<_>>().as_slice(),
         ["provider" | "tenant", _, "key" | "api_key" | "secret" | "password" | "token" | "webhook_secret"]
             | ["admin", "key" | "secret" | "password" | "token"]
+            | ["store", "password" | "secret"]
             | ["callback_secret"]
     );
     if is_secret {

@@ -1,6 +1,7 @@
 //! The layers, from the weakest to the strongest: defaults, the file, the environment, flags. Each gives entries;
 //! a later one overrules an earlier one of the same name.
 
+use super::address::has_password;
 use super::error::ConfigError;
 use super::file::{FileReader, LISTS, unknown};
 use super::name::Name;
@@ -33,6 +34,9 @@ impl Entry {
         folder: &Path,
     ) -> Result<Self, ConfigError> {
         match setting.shape.read(raw, folder) {
+            Some(_) if setting.shape.is_address() && is_written_down(raw, &origin) => {
+                Err(ConfigError::PasswordInPlace { name: name.to_string(), at: origin })
+            }
             Some(value) => Ok(Self { name, setting, value, origin }),
             None => Err(ConfigError::BadValue {
                 name: name.to_string(),
@@ -42,6 +46,11 @@ impl Entry {
             }),
         }
     }
+}
+
+/// A password that others can read: in the file, or among the words of a command.
+fn is_written_down(raw: &Raw, origin: &Origin) -> bool {
+    !matches!(origin, Origin::Variable(_)) && matches!(raw, Raw::Text(text) if has_password(text))
 }
 
 /// What the process was started in: its environment, taken as an argument so that no test needs to change the real one.
@@ -70,6 +79,9 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
 /// Names the file; every command knows it.
 pub(crate) const FILE_VARIABLE: &str = "QUITTANCE_CONFIG";
 pub(crate) const FILE_DEFAULT: &str = "quittance.toml";
+/// The passwords of two stores between which orders are copied.
+pub(crate) const FROM_PASSWORD: &str = "QUITTANCE_FROM_PASSWORD";
+pub(crate) const TO_PASSWORD: &str = "QUITTANCE_TO_PASSWORD";
 
 /// Where the config file is, if there is one. One that was named must exist.
 pub(crate) fn find_file(
@@ -158,7 +170,7 @@ fn is_ours(variable: &str) -> bool {
     let Some(rest) = variable.strip_prefix(PREFIX) else { return false };
     let is_kubernetes = rest == "PORT"
         || ["PORT_", "SERVICE_HOST", "SERVICE_PORT"].iter().any(|start| rest.starts_with(start));
-    variable != FILE_VARIABLE && !is_kubernetes
+    ![FILE_VARIABLE, FROM_PASSWORD, TO_PASSWORD].contains(&variable) && !is_kubernetes
 }
 
 /// What providers and tenants are called, in the order in which they were first named.

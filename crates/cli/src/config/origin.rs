@@ -18,6 +18,16 @@ pub(crate) enum Origin {
 }
 
 impl Origin {
+    /// Which layer it is of: the stronger overrules.
+    pub(crate) const fn strength(&self) -> u8 {
+        match self {
+            Self::Default | Self::Follows(_) => 0,
+            Self::File { .. } => 1,
+            Self::Variable(_) => 2,
+            Self::Flag => 3,
+        }
+    }
+
     /// One stable word for scripts.
     pub(crate) const fn word(&self) -> &'static str {
         match self {

@@ -14,6 +14,10 @@ use std::path::PathBuf;
 pub(crate) struct Secret(String);
 
 impl Secret {
+    pub(super) fn new(secret: impl Into<String>) -> Self {
+        Self(secret.into())
+    }
+
     /// The secret itself, for the one who has to send it.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
@@ -78,6 +82,13 @@ impl Credential {
             Keeper::File(path) => from_file(path),
         };
         Ok(Some(Self { name: table.below(key).to_string(), keeper, found }))
+    }
+
+    /// One that is in this variable, if that is set.
+    pub(crate) fn in_variable(variable: &str, environment: &Environment) -> Option<Self> {
+        environment.get(variable)?;
+        let found = from_variable(variable, environment);
+        Some(Self { name: "store.password".into(), keeper: Keeper::Variable(variable.into()), found })
     }
 
     pub(crate) fn get(&self) -> Result<&Secret, ConfigError> {

@@ -55,7 +55,13 @@ fn credentials(config: &Config) -> impl Iterator<Item = &Credential> {
         CallerKey::Hash { .. } => None,
     });
     let webhooks = config.tenants.iter().filter_map(|tenant| tenant.webhook_secret.as_ref());
-    config.callback_secret.iter().chain(providers).chain(callers).chain(webhooks)
+    config
+        .callback_secret
+        .iter()
+        .chain(&config.store.password)
+        .chain(providers)
+        .chain(callers)
+        .chain(webhooks)
 }
 
 fn object(config: &Config) -> Json {
@@ -135,6 +141,14 @@ impl Page<'_> {
         }
     }
 
+    /// The store's own, which may also stand in its address.
+    fn password(&mut self) {
+        self.secret("store.password");
+        if self.config.store.url_has_password() {
+            self.note("password: set (in the address, from the environment)");
+        }
+    }
+
     /// The settings that everybody has, in the order of the registry.
     fn closed(&mut self) {
         for setting in settings().filter(|setting| !setting.is_open()) {
@@ -146,6 +160,7 @@ impl Page<'_> {
             }
             match setting.path {
                 "callback_secret_file" => self.secret("callback_secret"),
+                "store.password_file" => self.password(),
                 "admin.key_file" => self.secret("admin.key"),
                 _ => {}
             }

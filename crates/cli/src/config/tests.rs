@@ -3,6 +3,7 @@
 mod doors;
 mod fields;
 mod gateway;
+mod store;
 mod wrong;
 
 use super::{Config, ConfigArgs, ConfigCommand, ConfigError, Environment, StoreUrl, run};
@@ -166,7 +167,7 @@ fn the_block_of_the_issue_means_what_it_says() {
     assert_eq!(config.public_url.as_deref(), Some("http://127.0.0.1:8780"));
     assert_eq!(config.policy, Policy { callbacks: true, ..Policy::DEFAULT });
     assert_eq!(
-        config.store,
+        config.store.url,
         StoreUrl::Embedded(place.path("quittance-data")),
         "meant from where the file is"
     );
@@ -238,8 +239,8 @@ fn what_config_show_prints_is_a_config_that_means_the_same() {
     }
     // The default store stands where the process was started, and the copy in another folder.
     let (first, mut second) = same_place(&Place::empty());
-    assert_eq!(first.store, StoreUrl::Embedded("./quittance-data".into()));
-    assert!(matches!(&second.store, StoreUrl::Embedded(folder) if folder.is_absolute()));
+    assert_eq!(first.store.url, StoreUrl::Embedded("./quittance-data".into()));
+    assert!(matches!(&second.store.url, StoreUrl::Embedded(folder) if folder.is_absolute()));
     second.store = first.store.clone();
     assert_eq!(meaning(first), meaning(second));
 }

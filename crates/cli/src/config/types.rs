@@ -16,13 +16,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum StoreUrl {
-    Embedded(PathBuf),
-    /// For trials: what is in flight is lost when the process ends.
-    Memory,
-}
-
 /// Which protocol a provider speaks, and as whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {

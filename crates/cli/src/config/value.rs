@@ -1,6 +1,7 @@
 //! What a setting may look like, as typed and as meant. The shape of each setting is part of its row in the registry;
 //! it reads, checks and describes values, so that an error always says what would have been right.
 
+use super::address::{Scheme, without_password};
 use super::name::toml_text;
 use super::{rate, span};
 use quittance_classic::Profile;
@@ -74,12 +75,19 @@ pub(crate) enum Shape {
     /// An http or https address to build others on.
     WebAddress,
     Store,
+    /// Where PostgreSQL is reached without a pooler.
+    DirectUrl,
     File,
+    Folder,
+    /// What people call a node.
+    NodeName,
     /// The name of an environment variable that holds a secret.
     Variable,
 }
 
 pub(crate) const SPAN_MOST: Duration = Duration::from_secs(366 * 24 * 3600);
+/// It stands on every card that the node leaves.
+pub(crate) const NODE_NAME_BYTES_MAX: usize = 64;
 pub(crate) const LABEL_BYTES_MAX: usize = quittance_lifecycle::terms::TENANT_BYTES_MAX;
 
 impl Shape {
@@ -118,8 +126,15 @@ impl Shape {
             Self::WebAddress => {
                 "an address that begins with http:// or https:// and has no user, `?` or `#` in it".into()
             }
-            Self::Store => "\"embedded:FOLDER\", or \"memory:\" to keep nothing after the end".into(),
+            Self::Store => "\"embedded:FOLDER\", \"redis://HOST:PORT\" (or rediss, valkey, redis+cluster, redis+sentinel), \
+                            \"postgres://USER@HOST:PORT/DATABASE\", or \"memory:\" to keep nothing after the end"
+                .into(),
+            Self::DirectUrl => "the address of PostgreSQL itself, such as \"postgres://USER@HOST:PORT/DATABASE\"".into(),
             Self::File => "the path of a file".into(),
+            Self::Folder => "the path of a folder".into(),
+            Self::NodeName => {
+                format!("a name of at most {NODE_NAME_BYTES_MAX} letters, digits and `-`, `_`, `.`, `:`")
+            }
             Self::Variable => {
                 "the name of an environment variable that holds the secret, never the secret itself".into()
             }
@@ -128,7 +143,15 @@ impl Shape {
 
     /// Whether a wrong value may be a secret that was put in the wrong place, and must not be repeated.
     pub(crate) const fn is_delicate(self) -> bool {
-        matches!(self, Self::Variable | Self::WebAddress | Self::Store | Self::File | Self::Digest)
+        matches!(
+            self,
+            Self::Variable | Self::WebAddress | Self::Store | Self::DirectUrl | Self::File | Self::Digest
+        )
+    }
+
+    /// Whether a password may stand in it.
+    pub(crate) const fn is_address(self) -> bool {
+        matches!(self, Self::Store | Self::DirectUrl)
     }
 
     /// The words of the environment and of flags as the file would have them.
@@ -194,13 +217,15 @@ impl Shape {
             Self::Listen => text.parse::<SocketAddr>().is_ok(),
             Self::WebAddress => is_web_address(text),
             Self::Variable => is_variable(text),
-            Self::File if !text.is_empty() => return placed(text),
-            Self::Store => match text.strip_prefix("embedded:") {
-                Some("") => false,
-                Some(path) => return placed(path).map(|path| format!("embedded:{path}")),
-                // What is not known here gets a better answer later, when its scheme is looked at.
-                None => text == "memory:" || text.contains(':'),
+            Self::File | Self::Folder if !text.is_empty() => return placed(text),
+            Self::NodeName => is_node_name(text),
+            Self::Store => match (Scheme::of(text.trim())?, text.strip_prefix("embedded:")) {
+                (_, Some(path)) => return placed(path).map(|path| format!("embedded:{path}")),
+                _ => return Some(without_password(text.trim())),
             },
+            Self::DirectUrl if Scheme::of(text.trim()) == Some(Scheme::Postgres) => {
+                return Some(without_password(text.trim()));
+            }
             _ => false,
         };
         is_right.then(|| text.to_owned())
@@ -226,6 +251,11 @@ fn either(words: impl Iterator<Item = impl fmt::Display>) -> String {
 pub(crate) fn is_label(text: &str) -> bool {
     let is_right = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     (1..=LABEL_BYTES_MAX).contains(&text.len()) && text.chars().all(is_right)
+}
+
+fn is_node_name(text: &str) -> bool {
+    let is_right = |c: char| c.is_ascii_alphanumeric() || "-_.:".contains(c);
+    (1..=NODE_NAME_BYTES_MAX).contains(&text.len()) && text.chars().all(is_right)
 }
 
 fn is_web_address(text: &str) -> bool {

@@ -253,7 +253,7 @@ async fn ask(plan: Plan, bids: &mpsc::Sender<Bid>, captcha: u32, request: u32) -
 /// What the engine left on disk, read as the next process would.
 async fn read_store(store: &Path) -> Result<(Vec<Arc<Order>>, usize, Tally), Trouble> {
     let trouble = |error: &dyn std::error::Error| Trouble::of(Exit::Store, error);
-    let node = Quittance::builder().embedded(store).open().map_err(|error| trouble(&error))?;
+    let node = Quittance::builder().embedded(store).open().await.map_err(|error| trouble(&error))?;
     let (mut orders, mut unreadable, mut after) = (Vec::new(), 0, None);
     loop {
         let page = node.list(Which::All, after.as_ref(), 1000).await.map_err(|error| trouble(&error))?;

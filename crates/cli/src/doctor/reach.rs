@@ -59,7 +59,7 @@ pub(super) async fn callbacks(config: &Config, may_call_out: bool) -> Vec<Findin
 }
 
 /// Whether a daemon of ours listens there.
-pub(super) async fn is_daemon_at(listen: SocketAddr) -> bool {
+pub(crate) async fn is_daemon_at(listen: SocketAddr) -> bool {
     let ip = match listen.ip() {
         ip if ip.is_unspecified() && ip.is_ipv4() => std::net::Ipv4Addr::LOCALHOST.into(),
         ip if ip.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),

@@ -20,10 +20,10 @@ const IN_FLIGHT: usize = 60;
 const TRIES_MAX: u32 = 5;
 
 /// SplitMix64: the same seed kills at the same moments, as far as a machine repeats itself.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

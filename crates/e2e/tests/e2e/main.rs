@@ -13,6 +13,7 @@ mod engine;
 mod fuzz;
 mod http;
 mod lone;
+mod nodes;
 mod provider;
 mod room;
 mod serve;

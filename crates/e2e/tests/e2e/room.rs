@@ -55,6 +55,18 @@ impl Room {
         self
     }
 
+    /// The same for what was set before, and is something else from now on.
+    pub(crate) fn overrule(&mut self, name: &str, value: &str) {
+        self.leave_out(name);
+        self.overrides.push(format!("{name}={value}"));
+    }
+
+    /// What was set before is what it would have been anyway.
+    pub(crate) fn leave_out(&mut self, name: &str) {
+        let setting = format!("{name}=");
+        self.overrides.retain(|old| !old.starts_with(&setting));
+    }
+
     pub(crate) fn with_key(mut self, key: &str) -> Self {
         self.key = key.to_owned();
         self

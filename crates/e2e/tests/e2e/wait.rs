@@ -28,3 +28,16 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         thread::park_timeout(LOOK);
     }
 }
+
+/// Lets time pass that has to pass: a pause between two calls, or how long something stays broken. Nothing is expected to
+/// have happened by its end.
+pub(crate) fn pass(span: Duration) {
+    let end = now() + span;
+    loop {
+        let left = end.saturating_duration_since(now());
+        if left.is_zero() {
+            return;
+        }
+        thread::park_timeout(left);
+    }
+}

@@ -3,7 +3,7 @@
 
 use super::Room;
 use super::caller::{Id, Tenanted, Watcher};
-use super::orders::not_seen;
+use super::orders::{not_seen, store_trouble};
 use super::problem::{Code, Refused, problems};
 use super::shown::{Change, Source};
 use crate::{Caller, OrderId, Seen};
@@ -14,6 +14,7 @@ use hyper::body::{Body, Frame};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Key, Order, Timestamp};
+use quittance_ports::Watch;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -29,7 +30,7 @@ use utoipa::ToSchema;
 
 /// How many live streams there may be at once.
 pub(super) const STREAMS_MAX: usize = 1024;
-/// How often a silent stream says that it is alive; and how often an order is looked at in case another node has written.
+/// How often a silent stream says that it is alive; and how often an order is looked at: another node may have moved it on.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The first words of every stream: how soon a client that was cut off may come back.
 const GREETING: &str = "retry: 2000\n\n";
@@ -61,8 +62,8 @@ pub(super) struct ChangeEvent {
 
 /// Watches one order
 ///
-/// Server-sent events. First the order as it is (event `order`), then each change that this node writes, then the end: the
-/// stream closes with the order's last state, answer included.
+/// Server-sent events. First the order as it is (event `order`), then each change that this node writes, then the end,
+/// whichever node brings it about: the stream closes with the order's last state, answer included.
 #[utoipa::path(
     get, path = "/v1/orders/{id}/events", operation_id = "watchOrder", tag = "events",
     params(("id" = String, Path, pattern = "^[1-9][0-9]{0,15}$", description = "The order's id.")),
@@ -80,9 +81,11 @@ pub(super) async fn watch_one(
 ) -> Result<Response, Refused> {
     // Whatever is written from here on is heard, and what is read next is at least as new.
     let heard = room.desk.hub().watch();
-    let order = room.desk.find(&caller, id).await.map_err(not_seen)?;
+    let key = room.desk.find(&caller, id).await.map_err(not_seen)?.key;
     let _permit = room.stream_permit()?;
-    let watched = Watched::One { caller, id, key: order.key, told: None };
+    // Other nodes tell us nothing of what they write, but of the end everybody hears.
+    let watch = room.desk.engine().watch(&key).await.map_err(|error| store_trouble(&error))?;
+    let watched = Watched::One { caller, id, key, told: None, watch };
     Ok(stream(Live { room, heard, watched, _permit, is_greeted: false, is_over: false }))
 }
 
@@ -131,9 +134,20 @@ enum Watched {
         key: Key,
         /// How much of its story was told.
         told: Option<Mark>,
+        watch: Watch,
     },
     /// Of one tenant, or of all.
     All { tenant: Option<String> },
+}
+
+impl Watched {
+    /// The order was written by some node, and is no longer awaited.
+    async fn changed(&mut self) {
+        match self {
+            Self::One { watch, .. } => watch.changed().await,
+            Self::All { .. } => std::future::pending().await,
+        }
+    }
 }
 
 /// How far an order has come: it grows with everything that is worth telling.
@@ -173,12 +187,17 @@ impl Live {
             return Some(format!("{GREETING}{first}"));
         }
         loop {
-            let heard = tokio::time::timeout(KEEP_ALIVE, self.heard.recv()).await;
-            let event = match heard {
-                Ok(Ok(order)) => self.tell(&order).await,
-                Ok(Err(RecvError::Lagged(missed))) => self.catch_up(missed).await,
-                Ok(Err(RecvError::Closed)) => return None,
-                Err(_) => Some(self.look().await.unwrap_or_else(|| ": still here\n\n".to_owned())),
+            let Self { heard, watched, .. } = self;
+            let event = tokio::select! {
+                heard = heard.recv() => match heard {
+                    Ok(order) => self.tell(&order).await,
+                    Err(RecvError::Lagged(missed)) => self.catch_up(missed).await,
+                    Err(RecvError::Closed) => return None,
+                },
+                () = watched.changed() => self.look().await,
+                () = tokio::time::sleep(KEEP_ALIVE) => {
+                    Some(self.look().await.unwrap_or_else(|| ": still here\n\n".to_owned()))
+                }
             };
             if event.is_some() {
                 return event;

@@ -16,6 +16,18 @@ fn run(promise: Promise) {
 
 quittance_ports::conformance!(run);
 
+mod roster {
+    use super::{Arc, now};
+    use quittance_ports::MemoryRoster;
+    use quittance_ports::conformance::RosterPromise;
+
+    fn run(promise: RosterPromise) {
+        now(promise(Arc::new(MemoryRoster::default())));
+    }
+
+    quittance_ports::roster_conformance!(run);
+}
+
 mod between_two_handles {
     use super::{Arc, MemoryStore, Promise, Relay, now};
 

@@ -2,5 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
 
 mod answers;
+mod copying;
 mod restarts;
 mod room;

@@ -1,7 +1,7 @@
 //! What the next process finds, and what people do: mend an account, replay a dead letter, start twice.
 
 use crate::room::Room;
-use quittance::{Day, OpenError, Profile, RecaptchaV2, StartError, Turnstile, Which};
+use quittance::{Day, OpenError, Profile, RecaptchaV2, StartError, Turnstile, Which, embedded};
 use quittance_simulator::{AccountChange, Rule};
 use serde_json::json;
 
@@ -25,7 +25,9 @@ async fn an_order_goes_on_where_it_was_in_the_next_process() {
     let node = loop {
         // The last handle on the store goes when its tasks have gone.
         match room.builder().start().await {
-            Err(StartError::Store(OpenError::InUse { .. })) => tokio::task::yield_now().await,
+            Err(StartError::Open(OpenError::Embedded(embedded::OpenError::InUse { .. }))) => {
+                tokio::task::yield_now().await;
+            }
             started => break started.unwrap(),
         }
     };
@@ -94,7 +96,10 @@ async fn two_nodes_cannot_use_one_store_and_the_second_is_told_why() {
     let room = Room::new(Profile::TwoCaptcha).await;
     let first = room.polling().await;
     let second = room.builder().start().await.unwrap_err();
-    assert!(matches!(&second, StartError::Store(OpenError::InUse { .. })), "{second}");
+    assert!(
+        matches!(&second, StartError::Open(OpenError::Embedded(embedded::OpenError::InUse { .. }))),
+        "{second}"
+    );
     assert!(second.to_string().contains("in use by"), "{second}");
     first.stop().await;
     let gone = quittance::Quittance::builder().start().await.unwrap_err();

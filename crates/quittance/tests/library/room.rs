@@ -62,3 +62,10 @@ fn quick(settings: &mut Settings) {
     policy.backoff.cap = Duration::from_millis(100);
     settings.sweep_span = Duration::from_millis(100);
 }
+
+/// A provider that nobody can reach.
+pub(crate) fn nobody() -> ClassicProvider {
+    let settings =
+        ClassicSettings::new("nobody", Profile::TwoCaptcha, "http://127.0.0.1:9", ApiKey::new(DEMO_KEY));
+    ClassicProvider::new(settings).unwrap()
+}

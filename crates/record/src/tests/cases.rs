@@ -6,7 +6,7 @@ use quittance_lifecycle::{
     Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse, Story,
     SubmitOutcome, Target, TellOutcome, Telling, Terms, Timestamp, Value, Via, Word,
 };
-use quittance_ports::Arrival;
+use quittance_ports::{Arrival, Card, Vitals};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,7 @@ pub(super) fn all() -> Vec<(&'static str, Written)> {
     cases.extend(phases());
     cases.extend(parts());
     cases.extend(arrivals());
+    cases.extend(cards());
     cases
 }
 
@@ -383,4 +384,34 @@ fn arrivals() -> Vec<(&'static str, Written)> {
     .into();
     cases.push(("arrival-called-back-answered", Written::Arrival(called_back(7))));
     cases
+}
+
+fn cards() -> Vec<(&'static str, Written)> {
+    let vitals = Vitals {
+        placed: 1,
+        joined: 2,
+        attended: 3,
+        submitted: 4,
+        polled: 5,
+        answered: 6,
+        in_hand: 7,
+        store_errors: 8,
+        unreadable: 9,
+        panics: 10,
+        is_paused: true,
+        store_was_away: true,
+        has_spilled: true,
+    };
+    let card = Card {
+        node: u64::MAX,
+        name: "east-1".into(),
+        version: "0.1.0".into(),
+        format: 1,
+        started: at(0),
+        at: at(7),
+        skew_ms: Some(-1500),
+        vitals,
+    };
+    let fresh = Card { skew_ms: None, vitals: Vitals::default(), ..card.clone() };
+    vec![("card", Written::Card(Box::new(card))), ("card-fresh", Written::Card(Box::new(fresh)))]
 }

@@ -39,3 +39,15 @@ mod between_two_handles {
 
     quittance_ports::conformance!(run);
 }
+
+mod roster {
+    use super::{Arc, EmbeddedStore, now};
+    use quittance_ports::conformance::RosterPromise;
+
+    fn run(promise: RosterPromise) {
+        let dir = tempfile::tempdir().unwrap();
+        now(promise(Arc::new(EmbeddedStore::open(dir.path()).unwrap())));
+    }
+
+    quittance_ports::roster_conformance!(run);
+}

@@ -1,12 +1,12 @@
 //! What is closed and opened again is what it was: orders, versions, indices, books. Only claims end with the process,
 //! for they are a courtesy.
 
-use super::{NO_CACHE, create, now, write};
+use super::{NO_CACHE, commit, create, now, write};
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::conformance::{model, samples};
 use quittance_ports::{
-    Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Watchers, Which,
+    Commit, Day, Due, Line, Roster, Store, StoreError, Unreadable, Version, Versioned, Watch, Watchers, Which,
 };
 use quittance_store_embedded::{EmbeddedStore, Settings};
 use std::collections::BTreeSet;
@@ -197,4 +197,24 @@ fn a_claim_ends_with_the_process_and_writes_nothing() {
     drop(store);
     let store = EmbeddedStore::open(dir.path()).unwrap();
     assert_eq!(claim(&store), 1);
+}
+
+#[test]
+fn a_sealed_store_stays_sealed_and_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let order = samples::queued("moved", samples::START).order;
+    {
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        create(&store, &order);
+        now(store.seal(Some("moved to the other machine"))).unwrap();
+        assert!(matches!(commit(&store, Version::ABSENT, &order), Err(StoreError::Unavailable { .. })));
+    }
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    assert_eq!(now(store.sealed()).unwrap().as_deref(), Some("moved to the other machine"));
+    let far = Timestamp::MAX;
+    assert!(now(store.claim_due(far, far, 10)).is_err(), "nobody carries it out here any more");
+    assert!(now(store.purge(far, 10)).is_err());
+    assert_eq!(now(store.load(&order.key)).unwrap().unwrap().order, order);
+    now(store.seal(None)).unwrap();
+    assert_eq!(now(store.claim_due(far, far, 10)).unwrap().orders.len(), 1);
 }

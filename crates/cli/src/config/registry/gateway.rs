@@ -9,6 +9,11 @@ use quittance_gateway::{Limits, OutboundSettings};
 const FLAVOUR: Shape = Shape::OneOf(&["2captcha", "anticaptcha", "capsolver", "capmonster", "captchaai"]);
 
 pub(super) static ROWS: &[Setting] = &[
+    optional(
+        "node.name",
+        Shape::NodeName,
+        "what people call this node, among those that share a store; absent: its host, and the port that it listens on",
+    ),
     row(
         "listener.connections_max",
         SOME,

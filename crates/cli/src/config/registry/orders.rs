@@ -54,7 +54,30 @@ pub(super) static ROWS: &[Setting] = &[
         "store.url",
         Shape::Store,
         |_| text("embedded:./quittance-data"),
-        "where orders are kept; a relative folder is meant from this file's",
+        "where orders are kept; a relative folder is meant from this file's. Many nodes can share Redis or PostgreSQL",
+    ),
+    optional(
+        "store.password_env",
+        Shape::Variable,
+        "variable with the store's password; in the URL it may stand only if that comes from the environment",
+    ),
+    optional("store.password_file", Shape::File, "file with the store's password"),
+    optional("store.ca_file", Shape::File, "PEM file with the authority of the store's certificate"),
+    optional(
+        "store.listen_url",
+        Shape::DirectUrl,
+        "PostgreSQL behind a pooler: its own address, for the one connection that hears of news",
+    ),
+    row(
+        "store.migrate",
+        Shape::Flag,
+        |_| flag(true),
+        "whether a node that starts brings PostgreSQL's tables up to date; else `quittance store migrate` does",
+    ),
+    optional(
+        "store.home",
+        Shape::Folder,
+        "folder of a node on a shared store, for what comes in while that is away; absent: quittance-data beside this file",
     ),
     row(
         "store.keep",

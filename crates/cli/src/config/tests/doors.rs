@@ -10,7 +10,7 @@ use quittance_lifecycle::Preset;
 use std::time::Duration;
 
 /// A value of the right shape, as words.
-fn example(shape: Shape, default: Option<Value>) -> String {
+fn example(shape: Shape, default: Option<Value>, file: &str) -> String {
     match (default, shape) {
         (Some(Value::List(_)), _) | (_, Shape::Hosts) => "a.org,*.b.org".into(),
         (None, Shape::OneOf(words)) => words[0].into(),
@@ -20,16 +20,25 @@ fn example(shape: Shape, default: Option<Value>) -> String {
         (Some(value), _) => value.to_string().replace('"', ""),
         (None, Shape::WebAddress) => "https://q.example.com".into(),
         (None, Shape::Variable) => "SOME_SECRET".into(),
-        (None, Shape::File) => "/some/file".into(),
+        (None, Shape::File) => file.into(),
+        (None, Shape::DirectUrl) => "postgres://h/db".into(),
         (None, _) => "7s".into(),
     }
 }
 
 #[test]
 fn every_setting_can_come_through_the_environment_and_through_a_flag() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let file = file.path().to_str().unwrap();
     for row in settings().filter(|row| !row.is_open()) {
-        let (words, variable) = (example(row.shape, (row.default)(Preset::Default)), row.variable().unwrap());
-        let by_env = Place::empty().env(&[(&variable, &words)]).load();
+        let (default, variable) = ((row.default)(Preset::Default), row.variable().unwrap());
+        let words = example(row.shape, default, file);
+        // What is about a server needs one to be about.
+        let start = || match row.path.strip_prefix("store.") {
+            Some(key) if key != "url" => Place::with_file("[store]\nurl = \"postgres://h/db\"\n"),
+            _ => Place::empty(),
+        };
+        let by_env = start().env(&[(&variable, &words)]).load();
         let by_env = by_env.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(
             by_env.effective.get(&row.name()).unwrap().origin,
@@ -38,7 +47,7 @@ fn every_setting_can_come_through_the_environment_and_through_a_flag() {
             row.path
         );
         let flag = format!("{}={words}", row.path);
-        let by_flag = Place::empty().set(&[&flag]).load().unwrap_or_else(|error| panic!("{error}"));
+        let by_flag = start().set(&[&flag]).load().unwrap_or_else(|error| panic!("{error}"));
         let (by_env, by_flag) = (by_env.effective.get(&row.name()), by_flag.effective.get(&row.name()));
         assert_eq!(by_flag.unwrap().origin, Origin::Flag);
         assert_eq!(by_flag.unwrap().value, by_env.unwrap().value);

@@ -17,7 +17,7 @@ fn an_unknown_setting_names_the_nearest_right_one_and_its_place() {
         ("timing.first_pol=1s", &["timing.first_pol", "`timing.first_poll`"][..]),
         ("timing.deadline=soon", &["timing.deadline", "soon", "span"]),
         ("retry.limits.account=3", &["retry.limits.account", "never"]),
-        ("store.url=redis://127.0.0.1", &["store.url", "embedded"]),
+        ("store.url=mongodb://127.0.0.1", &["store.url", "embedded", "redis", "postgres"]),
         ("kinds.recaptcha_v22.life=5s", &["recaptcha_v22"]),
         ("nonsense", &["NAME=VALUE"]),
     ] {
@@ -51,6 +51,16 @@ fn a_secret_in_the_file_is_refused_and_not_repeated() {
     let ran = Room::with_config(&config).solve("a", &[]);
     ran.must_fail(4, &["key_env", "key_file", "quittance.toml:5"]);
     assert!(!ran.err.contains(KEY), "{ran:?}");
+}
+
+#[test]
+fn a_password_of_the_store_in_a_flag_is_refused_and_not_repeated() {
+    let sim = Sim::start();
+    for store in ["redis://:hunter2@127.0.0.1:9", "postgres://somebody:hunter2@127.0.0.1:9/orders"] {
+        let ran = Room::of(&sim).set(&format!("store.url={store}")).solve("a", &[]);
+        ran.must_fail(4, &["store.url", "store.password_env", "store.password_file"]);
+        assert!(!ran.err.contains("hunter2"), "{ran:?}");
+    }
 }
 
 #[test]

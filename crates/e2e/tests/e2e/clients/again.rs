@@ -12,8 +12,8 @@ use std::thread;
 #[test]
 fn a_client_that_is_killed_and_comes_back_has_the_same_id_and_one_payment() {
     let sim = Sim::start();
-    // Long enough that the first life never sees the answer.
-    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 3_000 } }]));
+    // Long enough that the first life never sees the answer, and the second has to ask for it, too.
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 15_000 } }]));
     let gateway = Serve::start(Room::of(&sim));
     let clients = [
         ("run_captchaai.py", "sync", "recaptcha_v3"),

@@ -1,0 +1,225 @@
+//! Whether the nodes that share a store can keep their promises together: their clocks, who has gone missing, and whether
+//! they are of one version and one mind.
+
+use super::{Finding, State};
+use crate::nodes::{beside_the_store, complaints, is_silent, silence};
+use crate::output::roughly;
+use quittance::{StoreError, SystemClock};
+use quittance_ports::Clock;
+use quittance_ports::roster::{Roll, Roster, SKEW_MAX, Signed};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+pub(super) async fn nodes(roster: &dyn Roster) -> Result<Vec<Finding>, StoreError> {
+    let before = SystemClock.now();
+    let roll = roster.roll().await?;
+    let trip = SystemClock.now().since(before);
+    // The store has said its time somewhere on the way; half-way is the best guess.
+    let own = apart((before + trip / 2).as_millis(), roll.now.as_millis());
+    let mut findings = vec![own_clock(own, trip)];
+    findings.extend(roll.nodes.iter().filter_map(clock_of));
+    findings.extend(who_is_there(&roll));
+    findings.extend(kinds_of(&roll));
+    findings.extend(roll.nodes.iter().filter_map(health));
+    Ok(findings)
+}
+
+fn apart(one: u64, other: u64) -> i64 {
+    let span = i64::try_from(one.abs_diff(other)).unwrap_or(i64::MAX);
+    if one < other { -span } else { span }
+}
+
+fn judge(skew_ms: i64) -> State {
+    match Duration::from_millis(skew_ms.unsigned_abs()) {
+        skew if skew > SKEW_MAX => State::Bad,
+        skew if skew > SKEW_MAX / 2 => State::Note,
+        _ => State::Good,
+    }
+}
+
+/// What a clock that is off costs, and what to do.
+fn consequence(state: State) -> String {
+    let most = roughly(SKEW_MAX);
+    match state {
+        State::Good => String::new(),
+        State::Note => {
+            format!("; {most} is the most that does no harm: set it by NTP (`timedatectl set-ntp true`)")
+        }
+        State::Bad => format!(
+            ", and {most} is the most that does no harm: a token may be handed out that is older than promised by the rest, and \
+             alarms ring early, which makes more doubts: set it by NTP (`timedatectl set-ntp true`)"
+        ),
+    }
+}
+
+fn own_clock(skew_ms: i64, trip: Duration) -> Finding {
+    let state = judge(skew_ms);
+    let what = format!(
+        "this machine's clock is {} (give or take {} ms){}",
+        beside_the_store(skew_ms),
+        (trip / 2).as_millis(),
+        consequence(state)
+    );
+    Finding::new("clock", state, what)
+}
+
+/// Only what is not good: there may be many nodes.
+fn clock_of(signed: &Signed) -> Option<Finding> {
+    let skew_ms = signed.card.skew_ms?;
+    let state = judge(skew_ms);
+    (state != State::Good).then(|| {
+        let words = beside_the_store(skew_ms);
+        let what = format!("the clock of node {} is {words}{}", signed.card.name, consequence(state));
+        Finding::new("clock", state, what)
+    })
+}
+
+fn who_is_there(roll: &Roll) -> Vec<Finding> {
+    let of = |state, what: String| Finding::new("nodes", state, what);
+    let (silent, there): (Vec<&Signed>, Vec<&Signed>) =
+        roll.nodes.iter().partition(|signed| is_silent(roll, signed));
+    let mut findings = match there.len() {
+        0 => vec![of(
+            State::Note,
+            "no node works on this store now: orders wait until one does (`quittance serve`)".into(),
+        )],
+        count => vec![of(State::Good, format!("nodes at work: {count}; see `quittance nodes`"))],
+    };
+    findings.extend(silent.into_iter().map(|signed| {
+        let what = format!(
+            "{} has been silent for {}: it is gone, or frozen, and the others have taken its orders over; if it should be \
+             there, look after it",
+            signed.card.name,
+            roughly(silence(roll, signed))
+        );
+        of(State::Note, what)
+    }));
+    findings
+}
+
+/// Of those who are there: whether they are alike.
+fn kinds_of(roll: &Roll) -> Vec<Finding> {
+    let there = || roll.nodes.iter().filter(|signed| !is_silent(roll, signed)).map(|signed| &signed.card);
+    let versions: BTreeSet<&str> = there().map(|card| card.version.as_str()).collect();
+    let formats: BTreeSet<u64> = there().map(|card| card.format).collect();
+    let mut findings = Vec::new();
+    if versions.len() > 1 {
+        let all: Vec<&str> = versions.into_iter().collect();
+        let what = format!(
+            "nodes of different versions: {}; is a rolling restart under way? If not, finish it",
+            all.join(", ")
+        );
+        findings.push(Finding::new("nodes", State::Note, what));
+    }
+    if formats.len() > 1 {
+        let what = "nodes that write records in different formats: older ones read what newer ones write only as far as \
+                    the formats are compatible; finish the rolling restart";
+        findings.push(Finding::new("nodes", State::Note, what));
+    }
+    findings
+}
+
+fn health(signed: &Signed) -> Option<Finding> {
+    let complaints = complaints(&signed.card);
+    (!complaints.is_empty()).then(|| {
+        let what = format!("node {} says: {}; its log says more", signed.card.name, complaints.join(", "));
+        Finding::new("nodes", State::Note, what)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use async_trait::async_trait;
+    use quittance_lifecycle::Timestamp;
+    use quittance_ports::roster::{Card, Vitals};
+
+    /// A roster that says what it was told to say, at a time of its own.
+    struct Told(Roll);
+
+    #[async_trait]
+    impl Roster for Told {
+        async fn sign_in(&self, _: &Card) -> Result<Timestamp, StoreError> {
+            Ok(self.0.now)
+        }
+        async fn sign_out(&self, _: u64) -> Result<(), StoreError> {
+            Ok(())
+        }
+        async fn roll(&self) -> Result<Roll, StoreError> {
+            Ok(self.0.clone())
+        }
+        async fn seal(&self, _: Option<&str>) -> Result<(), StoreError> {
+            Ok(())
+        }
+        async fn sealed(&self) -> Result<Option<String>, StoreError> {
+            Ok(None)
+        }
+        async fn checkup(&self) -> Result<Vec<quittance_ports::roster::Finding>, StoreError> {
+            Ok(Vec::new())
+        }
+    }
+
+    fn signed(name: &str, version: &str, skew_ms: i64, seen: Timestamp) -> Signed {
+        let card = Card {
+            node: skew_ms.unsigned_abs(),
+            name: name.into(),
+            version: version.into(),
+            format: 1,
+            started: Timestamp::ZERO,
+            at: seen,
+            skew_ms: Some(skew_ms),
+            vitals: Vitals::default(),
+        };
+        Signed { card, seen }
+    }
+
+    async fn findings(ahead: Duration, nodes: impl FnOnce(Timestamp) -> Vec<Signed>) -> Vec<Finding> {
+        let now = SystemClock.now() + ahead;
+        let roster = Told(Roll { now, nodes: nodes(now) });
+        super::nodes(&roster).await.unwrap()
+    }
+
+    #[track_caller]
+    fn says(findings: &[Finding], state: State, words: &[&str]) {
+        let fits =
+            |found: &&Finding| found.state == state && words.iter().all(|word| found.what.contains(word));
+        let all: Vec<String> =
+            findings.iter().map(|found| format!("{:?} {}", found.state, found.what)).collect();
+        assert!(findings.iter().any(|found| fits(&found)), "{words:?}: {all:#?}");
+    }
+
+    #[tokio::test]
+    async fn clocks_that_agree_are_good_and_others_are_told_with_their_cost() {
+        let good = findings(Duration::ZERO, |now| vec![signed("a", "1", 20, now)]).await;
+        assert!(good.iter().all(|found| found.state == State::Good));
+        let near = findings(Duration::from_millis(1600), |now| vec![signed("a", "1", -1500, now)]).await;
+        says(&near, State::Note, &["this machine's clock", "NTP"]);
+        says(&near, State::Note, &["node a", "1500 ms behind", "NTP"]);
+        let far = findings(Duration::from_secs(60), |now| vec![signed("a", "1", 2001, now)]).await;
+        says(
+            &far,
+            State::Bad,
+            &[
+                "this machine's clock is ",
+                " s behind the store's",
+                "older than promised",
+                "alarms ring early",
+                "NTP",
+            ],
+        );
+        says(&far, State::Bad, &["node a", "2001 ms ahead of"]);
+    }
+
+    #[tokio::test]
+    async fn whoever_went_missing_or_is_of_another_version_is_told() {
+        let long_ago = Timestamp::from_millis(SystemClock.now().as_millis() - 60_000);
+        let nodes =
+            |now| vec![signed("a", "1", 1, now), signed("b", "2", 2, now), signed("c", "3", 3, long_ago)];
+        let found = findings(Duration::ZERO, nodes).await;
+        says(&found, State::Good, &["nodes at work: 2"]);
+        says(&found, State::Note, &["c has been silent for 60 s"]);
+        says(&found, State::Note, &["different versions: 1, 2;", "rolling restart"]);
+        let nobody = findings(Duration::ZERO, |_| Vec::new()).await;
+        says(&nobody, State::Note, &["no node works on this store"]);
+    }
+}

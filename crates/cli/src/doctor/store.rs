@@ -1,0 +1,119 @@
+//! Whether the store can be opened, what waits in it, and what its own settings promise.
+
+use super::{Finding, State, nodes, reach};
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::place;
+use quittance::{Opened, StoreError, Which};
+use quittance_ports::{Store, roster};
+use std::path::Path;
+
+/// How many records are read at once.
+const PAGE: usize = 1000;
+
+fn of(state: State, what: impl Into<String>) -> Finding {
+    Finding::new("store", state, what)
+}
+
+pub(super) async fn store(config: &Config) -> Vec<Finding> {
+    let opened = match place::open(&config.store).await {
+        Ok(opened) => opened,
+        Err(trouble) if trouble.exit == Exit::Store && trouble.what.contains("in use by") => {
+            // Whoever has it may be the daemon, and then all is well.
+            if reach::is_daemon_at(config.listen).await {
+                let what = format!("it is in use by the daemon on {}, which looks after it", config.listen);
+                return vec![of(State::Good, what)];
+            }
+            return vec![of(State::Bad, trouble.what)];
+        }
+        Err(trouble) => return vec![of(State::Bad, trouble.what)],
+    };
+    match look(config, &opened).await {
+        Ok(findings) => findings,
+        Err(error) => vec![of(State::Bad, crate::exit::Trouble::of(Exit::Store, &error).what)],
+    }
+}
+
+async fn look(config: &Config, opened: &Opened) -> Result<Vec<Finding>, StoreError> {
+    let mut findings = Vec::new();
+    if let Some(note) = opened.roster.sealed().await? {
+        let what = format!(
+            "it is closed, and takes nothing from anybody ({note}): point `store.url` to where its orders are now, or open \
+             it again with `quittance store unseal`"
+        );
+        findings.push(of(State::Bad, what));
+    }
+    let counts = Counts::of(opened.store.as_ref()).await?;
+    findings
+        .push(of(State::Good, format!("{} opens; open orders: {}", config.store.url.shown(), counts.open)));
+    if counts.dead > 0 {
+        let what = format!("dead letters that wait for a person: {}; see `quittance dead list`", counts.dead);
+        findings.push(of(State::Note, what));
+    }
+    if counts.unreadable > 0 {
+        let what = format!(
+            "records that cannot be read, and are set aside: {}; see docs/operating.md",
+            counts.unreadable
+        );
+        findings.push(of(State::Bad, what));
+    }
+    findings.extend(opened.roster.checkup().await?.into_iter().map(told));
+    if config.store.url.scheme().is_shared() {
+        findings.extend(home(config));
+        findings.extend(nodes::nodes(opened.roster.as_ref()).await?);
+    }
+    Ok(findings)
+}
+
+fn told(found: roster::Finding) -> Finding {
+    let state = match found.verdict {
+        roster::Verdict::Good => State::Good,
+        roster::Verdict::Note => State::Note,
+        roster::Verdict::Bad => State::Bad,
+    };
+    of(state, found.what)
+}
+
+/// What comes in while the store is away must have somewhere to stay.
+fn home(config: &Config) -> Option<Finding> {
+    let home = config.store.home.as_ref()?;
+    // Whoever starts a node makes it, for himself alone; until then it is the folder above that must let him.
+    let there = home.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
+    let why = tempfile::tempfile_in(there).err()?;
+    let what = format!(
+        "nothing can be written to `store.home` ({}: {why}): what the provider says while the store is away would be lost; \
+         name a folder that this user may write to",
+        home.display()
+    );
+    Some(of(State::Bad, what))
+}
+
+/// How many records of each sort there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    open: usize,
+    dead: usize,
+    unreadable: usize,
+}
+
+impl Counts {
+    async fn of(store: &dyn Store) -> Result<Self, StoreError> {
+        let mut counts = Self::default();
+        for which in [Which::Open, Which::Dead] {
+            let mut after = None;
+            loop {
+                let page = store.list(which, after.as_ref(), PAGE).await?;
+                let Some(last) = page.last() else { break };
+                after = Some(last.as_ref().map_or_else(|found| found.key, |found| found.order.key));
+                for found in page {
+                    match (found, which) {
+                        (Err(_), _) => counts.unreadable += 1,
+                        (Ok(_), Which::Open) => counts.open += 1,
+                        (Ok(_), _) => counts.dead += 1,
+                    }
+                }
+            }
+        }
+        Ok(counts)
+    }
+}

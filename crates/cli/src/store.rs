@@ -1,0 +1,218 @@
+//! `quittance store`: what one does with a whole store: look at it, close it and open it again, move its orders to another,
+//! and keep PostgreSQL's tables up to date. It works on stores and starts no node.
+
+mod copy;
+mod migrate;
+mod seal;
+mod status;
+
+use crate::config::{
+    Config, ConfigError, Credential, Environment, FROM_PASSWORD, StoreConfig, StoreUrl, TO_PASSWORD,
+};
+use crate::exit::{Exit, Trouble};
+use clap::{Args, Subcommand};
+
+pub(crate) const AFTER_HELP: &str = "\
+Examples:
+  quittance store status                          the configured store
+  quittance store copy config redis://db:6379     move it to Redis
+  quittance store copy embedded:./quittance-data postgres://quittance@db/quittance
+  quittance store seal --note 'maintenance until noon'
+  quittance store migrate --print | less
+
+A store is named as in `store.url`, or by the word `config`: the configured one. A password never
+stands on the command line, where every user of the machine can read it: the one for FROM, or for
+the only store that is named, is taken from QUITTANCE_FROM_PASSWORD, and the one for TO from
+QUITTANCE_TO_PASSWORD.
+
+Exit codes:
+  0  done
+  1  copy: not everything is there; each order is named. unseal: --yes is missing
+  2  the command was not understood
+  3  the result could not be written
+  4  the configuration is wrong
+  5  a store cannot be opened or used";
+
+#[derive(Args, Debug)]
+pub(crate) struct StoreArgs {
+    #[command(subcommand)]
+    command: StoreCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum StoreCommand {
+    /// What is in it, who works on it, and what its own settings promise
+    Status {
+        /// Which store: as in `store.url`, or the configured one
+        #[arg(value_name = "URL", default_value = CONFIGURED)]
+        store: String,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Move all orders and books to another store
+    #[command(after_help = copy::AFTER_HELP)]
+    Copy {
+        /// The store that has the orders
+        #[arg(value_name = "FROM")]
+        from: String,
+        /// The store that gets them
+        #[arg(value_name = "TO")]
+        to: String,
+        /// Count what would be moved, and change nothing
+        #[arg(long)]
+        dry_run: bool,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+    /// Close a store: nothing is taken from anybody any more, and what is there can be read
+    ///
+    /// Nodes that run on it tell callers to try later, and keep what comes in from the provider in their spill.
+    Seal {
+        /// Which store: as in `store.url`, or the configured one
+        #[arg(value_name = "URL", default_value = CONFIGURED)]
+        store: String,
+        /// What others are told
+        #[arg(long, value_name = "TEXT", default_value = "closed by hand")]
+        note: String,
+    },
+    /// Open a store again
+    Unseal {
+        /// Which store: as in `store.url`, or the configured one
+        #[arg(value_name = "URL", default_value = CONFIGURED)]
+        store: String,
+        /// Yes, even if its orders are carried out elsewhere
+        #[arg(long)]
+        yes: bool,
+    },
+    /// Bring PostgreSQL's tables up to date, or print how
+    ///
+    /// A node that starts does so itself, unless `store.migrate` is false: then whoever may change tables runs this first.
+    Migrate {
+        /// Which store: as in `store.url`, or the configured one
+        #[arg(value_name = "URL", default_value = CONFIGURED)]
+        store: String,
+        /// Print the statements for a person to read, and run nothing
+        #[arg(long)]
+        print: bool,
+        /// Print one JSON object
+        #[arg(long, conflicts_with = "print")]
+        json: bool,
+    },
+}
+
+/// The word for the configured store.
+const CONFIGURED: &str = "config";
+
+pub(crate) async fn run(
+    args: StoreArgs,
+    config: &Config,
+    environment: &Environment,
+) -> Result<Exit, Trouble> {
+    let one = |typed: &str| named(typed, FROM_PASSWORD, config, environment);
+    match args.command {
+        StoreCommand::Status { store, json } => status::run(&one(&store)?, json).await,
+        StoreCommand::Copy { from, to, dry_run, json } => {
+            let (from, to) = (one(&from)?, named(&to, TO_PASSWORD, config, environment)?);
+            copy::run(&from, &to, dry_run, json).await
+        }
+        StoreCommand::Seal { store, note } => seal::seal(&one(&store)?, &note).await,
+        StoreCommand::Unseal { store, yes } => seal::unseal(&one(&store)?, yes).await,
+        StoreCommand::Migrate { store, print, json } => migrate::run(&store, print, json, one).await,
+    }
+}
+
+/// The store that somebody named at the prompt. What was typed is not repeated: it may be a password after all.
+fn named(
+    typed: &str,
+    password: &'static str,
+    config: &Config,
+    environment: &Environment,
+) -> Result<StoreConfig, Trouble> {
+    if typed == CONFIGURED {
+        return Ok(config.store.clone());
+    }
+    let usage = |what: String| Err(Trouble::new(Exit::Usage, what));
+    let Some(url) = StoreUrl::parse(typed) else {
+        return usage(
+            "this is no store: write `config`, embedded:FOLDER, redis://HOST:PORT or postgres://USER@HOST:PORT/DATABASE, \
+             as in `store.url`"
+                .into(),
+        );
+    };
+    if url.has_password() {
+        return usage(format!(
+            "there is a password in the address, and every user of this machine can read it in the list of processes: leave \
+             it out, put it into the environment variable {password}, and replace it, because it has been seen"
+        ));
+    }
+    let is_shared = url.scheme().is_shared();
+    let password = Credential::in_variable(password, environment).filter(|_| is_shared);
+    let store = config.store.named(url, password);
+    match store.place() {
+        Err(ConfigError::BadUrl { why, .. }) => usage(format!("this address cannot be used: {why}")),
+        Err(error) => Err(Trouble::of(Exit::Config, &error)),
+        Ok(_) => Ok(store),
+    }
+}
+
+/// An embedded store that is not there would be made, and be found empty.
+fn must_exist(store: &StoreConfig) -> Result<(), Trouble> {
+    match &store.url {
+        StoreUrl::Embedded(folder) if !folder.join(quittance_store_embedded::DATABASE).exists() => {
+            let what = format!("there is no store in {}: check the path", folder.display());
+            Err(Trouble::new(Exit::Store, what))
+        }
+        StoreUrl::Memory => {
+            let what =
+                "a store in memory is gone when its process ends: there is nothing to look at from here";
+            Err(Trouble::new(Exit::Usage, what))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::config_with;
+
+    fn name(typed: &str, settings: &[&str], variables: &[(&str, &str)]) -> Result<StoreConfig, Trouble> {
+        let environment: Environment = variables.iter().copied().collect();
+        named(typed, FROM_PASSWORD, &config_with(settings), &environment)
+    }
+
+    #[test]
+    fn a_store_is_named_by_its_address_or_as_the_configured_one() {
+        assert_eq!(name("config", &["store.url=embedded:x"], &[]).unwrap().url.shown(), "embedded:x");
+        let redis = name("redis://h", &[], &[(FROM_PASSWORD, "s3cr3t")]).unwrap();
+        assert_eq!(redis.password.as_ref().unwrap().get().unwrap().reveal(), "s3cr3t");
+        assert!(!format!("{redis:?}").contains("s3cr3t"));
+        assert!(name("redis://h", &[], &[]).unwrap().password.is_none());
+        assert!(name("embedded:y", &[], &[(FROM_PASSWORD, "s3cr3t")]).unwrap().password.is_none());
+    }
+
+    #[test]
+    fn a_password_at_the_prompt_is_refused_and_not_repeated() {
+        for (typed, word) in [
+            ("redis://:s3cr3t@h", FROM_PASSWORD),
+            ("postgres://u:s3cr3t@h/db", FROM_PASSWORD),
+            ("mysql://u:s3cr3t@h/db", "as in `store.url`"),
+            ("postgres://h:s3cr3t/db", "cannot be"),
+        ] {
+            let trouble = name(typed, &[], &[]).unwrap_err();
+            assert_eq!(trouble.exit, Exit::Usage, "{typed}");
+            assert!(trouble.what.contains(word) && !trouble.what.contains("s3cr3t"), "{}", trouble.what);
+        }
+    }
+
+    #[test]
+    fn a_store_that_is_not_there_is_not_made_to_be_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let typed = format!("embedded:{}", folder.path().join("typo").display());
+        let store = name(&typed, &[], &[]).unwrap();
+        assert_eq!(must_exist(&store).unwrap_err().exit, Exit::Store);
+        assert_eq!(must_exist(&name("memory:", &[], &[]).unwrap()).unwrap_err().exit, Exit::Usage);
+    }
+}

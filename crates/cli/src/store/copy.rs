@@ -1,0 +1,206 @@
+//! Moving the orders of one store to another.
+
+use super::must_exist;
+use crate::config::{StoreConfig, StoreUrl};
+use crate::exit::{Exit, Trouble};
+use crate::{output, place};
+use quittance::Key;
+use quittance::copy::{Copied, CopyError, Progress, copy, survey};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often a line is written where none can move.
+const TOLD_SPAN: Duration = Duration::from_secs(5);
+/// How often one that can is moved.
+const MOVED_SPAN: Duration = Duration::from_millis(100);
+/// How many orders are named to a person; a script gets them all.
+const NAMED_MAX: usize = 20;
+
+pub(super) const AFTER_HELP: &str = "\
+FROM is closed first, so that nothing can happen in it behind our back. Nodes that still run on it
+tell callers to try later, and keep what comes in from the provider in their spill. Then orders,
+books and the secret for callbacks are copied, and compared. FROM stays closed, with a note that
+names TO; it can be read, and nothing in it is changed.
+
+  1  quittance store copy --dry-run FROM TO     what there is to move
+  2  quittance store copy FROM TO               no node may work on TO yet
+  3  set store.url to TO, and restart every node, each with its old `store.home`
+
+An embedded store is copied while no daemon has it. If it is interrupted, run the same command
+again: it goes on. An order that stands in both stores already is left as it is in TO.
+
+Exit codes:
+  0  all orders are there
+  1  some are not; each is named
+  2  the command was not understood
+  5  a store cannot be opened or used, or nodes work on TO already";
+
+pub(super) async fn run(
+    from: &StoreConfig,
+    to: &StoreConfig,
+    dry_run: bool,
+    as_json: bool,
+) -> Result<Exit, Trouble> {
+    must_exist(from)?;
+    if to.url == StoreUrl::Memory {
+        return Err(Trouble::new(
+            Exit::Usage,
+            "a store in memory is gone when this command ends: copy to another",
+        ));
+    }
+    if from.url.shown() == to.url.shown() {
+        return Err(Trouble::new(Exit::Usage, "both are the same store"));
+    }
+    let source = place::open(from).await?;
+    let mut told = Telling::start();
+    let copied = match dry_run {
+        true => survey(&source, &mut |progress| told.hear(progress)).await.map_err(CopyError::from),
+        false => {
+            let target = place::open(to).await?;
+            copy(&source, &target, &to.url.shown(), &mut |progress| told.hear(progress)).await
+        }
+    };
+    drop(told);
+    let copied = copied.map_err(|error| Trouble::of(Exit::Store, &error))?;
+    let outcome = Outcome { from, to, dry_run, copied };
+    output::print(&if as_json { format!("{:#}\n", outcome.json()) } else { outcome.text() })?;
+    Ok(if dry_run || outcome.copied.is_complete() { Exit::Done } else { Exit::Bad })
+}
+
+/// Tells how far it has come, and not too often.
+struct Telling {
+    line: output::Progress,
+    last: Instant,
+}
+
+impl Telling {
+    fn start() -> Self {
+        Self { line: output::Progress::start("copy"), last: Instant::now() }
+    }
+
+    fn hear(&mut self, progress: Progress) {
+        let span = if output::moves() { MOVED_SPAN } else { TOLD_SPAN };
+        if self.last.elapsed() < span {
+            return;
+        }
+        self.last = Instant::now();
+        self.line.tell(&match progress {
+            Progress::Copying { orders } => format!("{orders} orders"),
+            Progress::Books { lines, of } => format!("line {lines} of {of} of the books"),
+            Progress::Comparing { orders } => format!("{orders} orders compared"),
+        });
+    }
+}
+
+struct Outcome<'a> {
+    from: &'a StoreConfig,
+    to: &'a StoreConfig,
+    dry_run: bool,
+    copied: Copied,
+}
+
+fn keys(keys: &[Key]) -> Vec<String> {
+    keys.iter().map(Key::to_string).collect()
+}
+
+impl Outcome<'_> {
+    /// What came in while an embedded store was away and has not reached it: it is not in the store that was copied.
+    fn spill_left(&self) -> Option<PathBuf> {
+        let folder = match (&self.from.url, &self.from.home) {
+            (StoreUrl::Embedded(folder), _) | (_, Some(folder)) => folder,
+            _ => return None,
+        };
+        place::spilled(folder)
+    }
+
+    fn json(&self) -> Value {
+        let Copied {
+            written,
+            there,
+            lines,
+            differ,
+            unreadable,
+            missing,
+            left_behind,
+            other_secret,
+            is_repeat,
+        } = &self.copied;
+        json!({
+            "from": self.from.url.shown(), "to": self.to.url.shown(), "dry_run": self.dry_run,
+            "written": written, "there": there, "book_lines": lines,
+            "differ": keys(differ), "unreadable": keys(unreadable), "missing": keys(missing),
+            "nodes_left_behind": left_behind, "other_secret": other_secret,
+            "spill_left": self.spill_left(), "moved_before": is_repeat, "complete": self.copied.is_complete(),
+        })
+    }
+
+    fn text(&self) -> String {
+        let Copied {
+            written,
+            there,
+            lines,
+            differ,
+            unreadable,
+            missing,
+            left_behind,
+            other_secret,
+            is_repeat,
+        } = &self.copied;
+        let (from, to) = (self.from.url.shown(), self.to.url.shown());
+        if *is_repeat {
+            return format!("all orders of {from} have moved to {to} before: nothing was done\n");
+        }
+        let mut text = match self.dry_run {
+            true => format!(
+                "to move from {from} to {to}: {written} orders; lines of the books: {lines}\nnothing was changed\n"
+            ),
+            false => format!(
+                "copied from {from} to {to}: {written} orders; there already: {there}; lines of the books: {lines}\n\
+                 {from} is closed, and says where its orders have gone\n"
+            ),
+        };
+        for (orders, why) in [
+            (differ, "another order stands in the new store under the same key, and was left alone"),
+            (unreadable, "the record cannot be read; see docs/operating.md"),
+            (missing, "it is not in the new store: run the same command again"),
+        ] {
+            for key in orders.iter().take(NAMED_MAX) {
+                _ = writeln!(text, "NOT COPIED  {key}  {why}");
+            }
+            if orders.len() > NAMED_MAX {
+                _ = writeln!(text, "NOT COPIED  and {} more; --json names them", orders.len() - NAMED_MAX);
+            }
+        }
+        if !left_behind.is_empty() {
+            let nodes = output::harmless(&left_behind.join(", "));
+            _ = match self.dry_run {
+                true => writeln!(
+                    text,
+                    "nodes work on it: {nodes}; from the copy on, until they are restarted on the new store, they tell callers to try later"
+                ),
+                false => writeln!(
+                    text,
+                    "nodes still run on the old store: {nodes}; set store.url to the new one, and restart them"
+                ),
+            };
+        }
+        if *other_secret {
+            text.push_str(
+                "the new store has a secret for callbacks of its own: calls about what is in flight are not known there, and \
+                 the answers are asked for instead\n",
+            );
+        }
+        if let Some(spill) = self.spill_left() {
+            let folder = spill.parent().unwrap_or(&spill).display().to_string();
+            _ = writeln!(
+                text,
+                "something that came in waits in {}: start a node with `store.home` = \"{folder}\"",
+                spill.display()
+            );
+        }
+        text
+    }
+}

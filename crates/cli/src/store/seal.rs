@@ -1,0 +1,43 @@
+//! Closing a store and opening it again.
+
+use super::must_exist;
+use crate::config::StoreConfig;
+use crate::exit::{Exit, Trouble};
+use crate::output::harmless;
+use crate::{output, place};
+
+fn trouble(error: &quittance::StoreError) -> Trouble {
+    Trouble::of(Exit::Store, error)
+}
+
+pub(super) async fn seal(store: &StoreConfig, note: &str) -> Result<Exit, Trouble> {
+    must_exist(store)?;
+    let opened = place::open(store).await?;
+    opened.roster.seal(Some(note)).await.map_err(|error| trouble(&error))?;
+    let shown = store.url.shown();
+    output::print(&format!(
+        "{shown} is closed: {}\n`quittance store unseal` opens it again\n",
+        harmless(note)
+    ))?;
+    Ok(Exit::Done)
+}
+
+pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, Trouble> {
+    must_exist(store)?;
+    let opened = place::open(store).await?;
+    let shown = store.url.shown();
+    let Some(note) = opened.roster.sealed().await.map_err(|error| trouble(&error))? else {
+        output::print(&format!("{shown} is open\n"))?;
+        return Ok(Exit::Done);
+    };
+    if !yes {
+        let what = format!(
+            "{shown} was closed: {note}. If its orders are carried out elsewhere, they would be paid for twice: `--yes` opens \
+             it again nevertheless"
+        );
+        return Err(Trouble::new(Exit::Bad, what));
+    }
+    opened.roster.seal(None).await.map_err(|error| trouble(&error))?;
+    output::print(&format!("{shown} is open again; it was closed: {}\n", harmless(&note)))?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,209 @@
+//! The built binary on whole stores: moving orders from one to another, closing and opening, and what it never tells. Here
+//! all stores are folders, or servers that are not there; real servers are in `crates/e2e`.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on may end where it is")]
+
+use quittance::{Order, Quittance};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::process::Command;
+use tempfile::TempDir;
+
+struct Said {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Said {
+    #[track_caller]
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {} {}", self.out, self.err))
+    }
+
+    #[track_caller]
+    fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{} {}", self.out, self.err);
+        self
+    }
+}
+
+struct House(TempDir);
+
+impl House {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Said {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_quittance"));
+        command.args(args).env_clear().envs(variables.iter().copied()).current_dir(self.0.path());
+        let said = command.output().expect("the binary was built for this test");
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it speaks UTF-8");
+        Said { code: said.status.code(), out: text(said.stdout), err: text(said.stderr) }
+    }
+
+    fn run(&self, args: &[&str]) -> Said {
+        self.run_with(args, &[])
+    }
+
+    /// A store with so many orders in it that nobody carries out.
+    fn stocked(&self, name: &str, orders: usize) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let node = Quittance::builder().embedded(self.path(name)).open().await.unwrap();
+            for number in 0..orders {
+                let order = Order::of("turnstile").with("sitekey", format!("0x{number}").as_str());
+                node.place(order.with("pageurl", "https://example.com/")).await.unwrap();
+            }
+        });
+        format!("embedded:{name}")
+    }
+}
+
+#[test]
+fn a_store_is_moved_and_closed_and_a_second_run_does_nothing() {
+    let house = House::new();
+    let from = house.stocked("old", 300);
+    let first = house.run(&["store", "copy", &from, "embedded:new", "--json"]).exits(0).json();
+    assert_eq!(
+        (&first["written"], &first["there"], &first["complete"]),
+        (&300.into(), &0.into(), &true.into())
+    );
+    let again = house.run(&["store", "copy", &from, "embedded:new", "--json"]).exits(0).json();
+    assert_eq!((&again["written"], &again["moved_before"]), (&0.into(), &true.into()));
+
+    let old = house.run(&["store", "status", &from, "--json"]).exits(0).json();
+    assert!(old["sealed"].as_str().unwrap().contains("embedded:new"), "{old}");
+    let new = house.run(&["store", "status", "embedded:new", "--json"]).exits(0).json();
+    assert_eq!(
+        (&new["sealed"], &new["orders"]["open"], &new["orders"]["all"]),
+        (&Value::Null, &300.into(), &300.into())
+    );
+    let told = house.run(&["store", "copy", &from, "embedded:new"]).exits(0);
+    assert!(told.out.contains("have moved to embedded:new before"), "{}", told.out);
+    let elsewhere = house.run(&["store", "copy", &from, "embedded:third"]).exits(5);
+    assert!(elsewhere.err.contains("paid for twice"), "{}", elsewhere.err);
+}
+
+#[test]
+fn a_dry_run_counts_and_changes_nothing() {
+    let house = House::new();
+    let from = house.stocked("old", 3);
+    let told = house.run(&["store", "copy", "--dry-run", &from, "embedded:new"]).exits(0);
+    assert!(told.out.contains("3 orders") && told.out.contains("nothing was changed"), "{}", told.out);
+    assert!(!house.path("new").exists(), "the new store is not made");
+    assert_eq!(house.run(&["store", "status", &from, "--json"]).json()["sealed"], Value::Null);
+}
+
+#[test]
+fn an_order_that_stands_in_both_stores_is_named_and_left_alone() {
+    let house = House::new();
+    let (from, to) = (house.stocked("old", 3), house.stocked("new", 2));
+    let copied = house.run(&["store", "copy", &from, &to, "--json"]).exits(1).json();
+    assert_eq!((&copied["written"], &copied["complete"]), (&1.into(), &false.into()));
+    assert_eq!(copied["differ"].as_array().unwrap().len(), 2, "{copied}");
+    let (from, to) = (house.stocked("older", 3), house.stocked("newer", 2));
+    let told = house.run(&["store", "copy", &from, &to]).exits(1);
+    assert_eq!(told.out.matches("NOT COPIED").count(), 2, "{}", told.out);
+}
+
+#[test]
+fn a_store_is_closed_by_hand_and_opened_only_by_who_is_sure() {
+    let house = House::new();
+    let store = house.stocked("old", 1);
+    house.run(&["store", "seal", &store, "--note", "until noon"]).exits(0);
+    let closed = house.run(&["doctor", "--set", "store.url=embedded:old", "--json"]).exits(1);
+    assert!(closed.out.contains("it is closed") && closed.out.contains("until noon"), "{}", closed.out);
+    let unsure = house.run(&["store", "unseal", &store]).exits(1);
+    assert!(unsure.err.contains("until noon") && unsure.err.contains("--yes"), "{}", unsure.err);
+    house.run(&["store", "unseal", &store, "--yes"]).exits(0);
+    assert_eq!(house.run(&["store", "status", &store, "--json"]).json()["sealed"], Value::Null);
+    assert!(house.run(&["store", "unseal", &store]).exits(0).out.contains("is open"));
+}
+
+#[test]
+fn what_cannot_be_opened_is_told_with_5_and_nothing_is_made() {
+    let house = House::new();
+    let from = house.stocked("old", 1);
+    for args in [
+        &["store", "status", "embedded:typo"][..],
+        &["store", "copy", "embedded:typo", "embedded:new"],
+        &["store", "copy", &from, "redis://127.0.0.1:1"],
+        &["store", "copy", "postgres://u@127.0.0.1:1/db", "embedded:new"],
+        &["nodes", "--set", "store.url=redis://127.0.0.1:1"],
+        &["dead", "list", "--set", "store.url=postgres://u@127.0.0.1:1/db"],
+    ] {
+        let said = house.run(args).exits(5);
+        assert!(said.out.is_empty() && said.err.starts_with("quittance: "), "{args:?}: {}", said.err);
+    }
+    assert!(!house.path("typo").exists() && !house.path("new").exists());
+    assert_eq!(
+        house.run(&["store", "status", &from, "--json"]).json()["sealed"],
+        Value::Null,
+        "not closed for nothing"
+    );
+    house.run(&["store", "copy", &from, &from]).exits(2);
+    house.run(&["store", "copy", &from, "memory:"]).exits(2);
+}
+
+#[test]
+fn an_embedded_store_has_one_node_and_says_so() {
+    let house = House::new();
+    let said = house.run(&["nodes"]).exits(0);
+    assert!(said.out.contains("an embedded store has one node"), "{}", said.out);
+    assert_eq!(house.run(&["nodes", "--json"]).exits(0).json()["shared"], false);
+    assert!(!house.path("quittance-data").exists(), "nothing is made to be looked at");
+}
+
+#[test]
+fn the_steps_of_postgresql_can_be_read_without_a_server() {
+    let said = House::new().run(&["store", "migrate", "--print"]).exits(0);
+    assert!(said.out.contains("CREATE TABLE"), "{}", said.out);
+}
+
+#[test]
+fn the_password_of_a_store_is_in_nothing_that_is_told() {
+    let house = House::new();
+    let commands = [
+        &["config", "show"][..],
+        &["config", "show", "--json"],
+        &["doctor", "--json"],
+        &["nodes"],
+        &["dead", "list"],
+        &["store", "status"],
+        &["store", "migrate"],
+        &["serve", "--log-level", "trace", "--set", "listen=127.0.0.1:0"],
+        &["solve", "turnstile", "-p", "sitekey=0x4A", "-p", "pageurl=https://example.com/"],
+    ];
+    let provider =
+        ["provider.main.profile=2captcha", "provider.main.url=http://127.0.0.1:1", "provider.main.key_env=K"];
+    let provider: Vec<&str> = provider.iter().flat_map(|set| ["--set", set]).collect();
+    let tell = |args: &[&str], url: &str| {
+        let args = [args, &provider[..]].concat();
+        let said = house.run_with(&args, &[("QUITTANCE_STORE_URL", url), ("K", "k")]);
+        assert!(
+            !said.out.contains("s3cr3t") && !said.err.contains("s3cr3t"),
+            "{args:?}: {} {}",
+            said.out,
+            said.err
+        );
+        assert!(!said.out.is_empty() || !said.err.is_empty(), "{args:?} says nothing at all");
+    };
+    // None of them is there, and one takes its time to say so.
+    std::thread::scope(|scope| {
+        for url in [
+            "redis://:s3cr3t@127.0.0.1:1",
+            "postgres://u:s3cr3t@127.0.0.1:1/db",
+            "postgres://u:s3cr3t@127.0.0.1:port/db",
+        ] {
+            for args in commands {
+                let tell = &tell;
+                scope.spawn(move || tell(args, url));
+            }
+        }
+    });
+}

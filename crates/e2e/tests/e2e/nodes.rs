@@ -1,0 +1,42 @@
+//! Three nodes on one store, each a process of its own, with one provider: what one node promises, they promise together,
+//! whatever befalls the store or the nodes. Every promise is shown on Redis and on PostgreSQL.
+
+mod any;
+mod balancer;
+mod caller;
+mod clocks;
+mod deaths;
+mod fleet;
+mod herd;
+mod judge;
+mod load;
+mod moved;
+mod rolling;
+mod server;
+mod sight;
+mod spill;
+mod storms;
+mod takeover;
+
+/// One test for each store.
+macro_rules! on_both_stores {
+    ($($(#[$why:meta])* $name:ident),* $(,)?) => {
+        mod redis {
+            $($(#[$why])* #[test] fn $name() { super::$name(crate::nodes::server::Which::Redis); })*
+        }
+        mod postgres {
+            $($(#[$why])* #[test] fn $name() { super::$name(crate::nodes::server::Which::Postgres); })*
+        }
+    };
+}
+use on_both_stores;
+
+/// What was measured, for people who run a test by hand: `cargo test -p quittance-e2e nodes -- --nocapture`.
+macro_rules! tell {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        // Nobody may be listening.
+        _ = writeln!(std::io::stdout(), $($words)*);
+    }};
+}
+use tell;

@@ -1,0 +1,58 @@
+//! Any node answers for any order, at any door, and anybody who waits at one node hears at once what another has written.
+
+use super::on_both_stores;
+use crate::nodes::caller::{self, Caller, Heard, KEY};
+use crate::nodes::fleet::Fleet;
+use crate::nodes::server::{Server, Which};
+use crate::provider::Sim;
+use crate::room::page;
+use crate::wait::until;
+use serde_json::json;
+
+fn place(caller: &mut Caller, mark: &str) -> String {
+    let page = page(mark);
+    let target =
+        format!("/in.php?key={KEY}&method=userrecaptcha&googlekey=6Le-{mark}-0123456789&pageurl={page}");
+    let reply = caller.get(&target).expect("a node answers");
+    let Heard::Accepted(id) = caller::classic(&reply, false) else { panic!("{reply:?}") };
+    id
+}
+
+fn an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_third(which: Which) {
+    let sim = Sim::start();
+    let fleet = Fleet::start(Server::start(which), &sim, &[]);
+    let mut nodes: Vec<Caller> = fleet.urls().iter().map(|url| Caller::of(url)).collect();
+    let id = place(&mut nodes[0], "any");
+    let number: u64 = id.parse().expect("an id is a number");
+    let by_res = until("the answer at the classic door", || {
+        let reply = nodes[1].get(&format!("/res.php?key={KEY}&action=get&id={id}")).expect("a node answers");
+        match caller::classic(&reply, true) {
+            Heard::Answer(text) => Some(text),
+            Heard::NotReady => None,
+            other => panic!("{other:?}"),
+        }
+    });
+    let body = json!({ "clientKey": KEY, "taskId": number });
+    let by_json = nodes[1].post("/getTaskResult", "", &body).expect("a node answers");
+    assert_eq!(caller::json(&by_json), Heard::Answer(by_res.clone()));
+    for node in &mut nodes {
+        let reply = node.get(&format!("/v1/orders/{id}")).expect("a node answers");
+        assert_eq!(caller::native(&reply), Heard::Answer(by_res.clone()));
+    }
+    let ledger = sim.ledger();
+    assert_eq!((ledger.accepted(), &ledger.tasks()[0]["answer"]), (1, &json!(by_res)));
+    // One that is not solved so soon, cancelled at the third; the first and the second know.
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 30_000 } }]));
+    let id = place(&mut nodes[0], "cancelled");
+    let gone = nodes[2].ask("DELETE", &format!("/v1/orders/{id}"), "", "").expect("a node answers");
+    assert_eq!(gone.status, 200, "{gone:?}");
+    for node in &mut nodes {
+        let reply = node.get(&format!("/v1/orders/{id}")).expect("a node answers");
+        assert_eq!(reply.json()["status"], "cancelled");
+    }
+    let reply = nodes[1].get(&format!("/res.php?key={KEY}&action=get&id={id}")).expect("a node answers");
+    assert_eq!(reply.body, "ERROR_CAPTCHA_UNSOLVABLE");
+    fleet.rest_in_peace();
+}
+
+on_both_stores!(an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_third);

@@ -1,0 +1,195 @@
+//! A caller who keeps his connection, over HTTP/1.1 by hand. What he is told at each door is read here, once for all
+//! tests: what is final, what is worth coming again for, and what no protocol knows.
+
+use crate::wait::LONG;
+use serde_json::Value;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
+
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|why| panic!("not JSON: {why}: {self:?}"))
+    }
+}
+
+/// Why there was no reply.
+#[derive(Debug)]
+pub(crate) enum NoReply {
+    /// Nobody listens: whoever stands in front of the nodes would have chosen another.
+    Refused,
+    /// The connection ended before a byte of a reply had come: a balancer, too, would have asked another.
+    HungUp,
+    /// The connection ended in the middle of a reply, or none came in time.
+    #[expect(dead_code, reason = "it is shown when a test fails")]
+    Broken(io::Error),
+}
+
+#[derive(Debug)]
+pub(crate) struct Caller {
+    authority: String,
+    line: Option<BufReader<TcpStream>>,
+    /// Whether a connection may be closed while it rests.
+    is_lenient: bool,
+}
+
+impl Caller {
+    pub(crate) fn of(url: &str) -> Self {
+        let authority = url.strip_prefix("http://").expect("all here is plain http").to_owned();
+        Self { authority, line: None, is_lenient: false }
+    }
+
+    /// As every client does, takes a connection that was closed while it rested for no answer, and calls again.
+    pub(crate) fn lenient(mut self) -> Self {
+        self.is_lenient = true;
+        self
+    }
+
+    pub(crate) fn get(&mut self, target: &str) -> Result<Reply, NoReply> {
+        self.ask("GET", target, "", "")
+    }
+
+    pub(crate) fn post(&mut self, target: &str, headers: &str, body: &Value) -> Result<Reply, NoReply> {
+        let headers = format!("Content-Type: application/json\r\n{headers}");
+        self.ask("POST", target, &headers, &body.to_string())
+    }
+
+    pub(crate) fn ask(
+        &mut self,
+        verb: &str,
+        target: &str,
+        headers: &str,
+        body: &str,
+    ) -> Result<Reply, NoReply> {
+        let request = format!(
+            "{verb} {target} HTTP/1.1\r\nHost: {}\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+            self.authority,
+            body.len()
+        );
+        if let Some(line) = self.line.take() {
+            match self.over(line, &request) {
+                Err(NoReply::HungUp) if self.is_lenient => {}
+                outcome => return outcome,
+            }
+        }
+        let stream = TcpStream::connect(&self.authority).map_err(|_| NoReply::Refused)?;
+        stream.set_read_timeout(Some(LONG)).map_err(NoReply::Broken)?;
+        self.over(BufReader::new(stream), &request)
+    }
+
+    fn over(&mut self, mut line: BufReader<TcpStream>, request: &str) -> Result<Reply, NoReply> {
+        let sent = line.get_mut().write_all(request.as_bytes());
+        let is_late =
+            |why: &io::Error| matches!(why.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut);
+        match sent.and_then(|()| line.fill_buf().map(<[u8]>::is_empty)) {
+            Ok(false) => {}
+            Err(why) if is_late(&why) => return Err(NoReply::Broken(why)),
+            Ok(true) | Err(_) => return Err(NoReply::HungUp),
+        }
+        let (reply, stays) = read(&mut line).map_err(NoReply::Broken)?;
+        self.line = stays.then_some(line);
+        Ok(reply)
+    }
+}
+
+/// A reply, and whether the connection may be used again.
+fn read(line: &mut BufReader<TcpStream>) -> io::Result<(Reply, bool)> {
+    let mut next = || {
+        let mut head = String::new();
+        match line.read_line(&mut head)? {
+            0 => Err(io::Error::from(io::ErrorKind::UnexpectedEof)),
+            _ => Ok(head.trim_end().to_owned()),
+        }
+    };
+    let status = next()?.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let (mut length, mut stays, mut content_type) = (0, true, String::new());
+    loop {
+        let header = next()?;
+        let Some((name, value)) = header.split_once(": ") else { break };
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.parse().map_err(io::Error::other)?,
+            "connection" => stays = value != "close",
+            "content-type" => value.clone_into(&mut content_type),
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length];
+    line.read_exact(&mut body)?;
+    let body = String::from_utf8(body).map_err(io::Error::other)?;
+    Ok((Reply { status: status.unwrap_or(0), content_type, body }, stays))
+}
+
+/// What a caller makes of a reply.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// It is on record, under this id.
+    Accepted(String),
+    NotReady,
+    Answer(String),
+    /// It ended without an answer, for this reason.
+    End(String),
+    /// Not now: come again.
+    Again,
+    /// No protocol has this.
+    Wrong,
+}
+
+/// At `in.php` and `res.php`: always 200, and one line.
+pub(crate) fn classic(reply: &Reply, is_placed: bool) -> Heard {
+    if reply.status != 200 {
+        return Heard::Wrong;
+    }
+    match (reply.body.as_str(), reply.body.strip_prefix("OK|")) {
+        ("CAPCHA_NOT_READY", _) if is_placed => Heard::NotReady,
+        ("ERROR_NO_SLOT_AVAILABLE", _) => Heard::Again,
+        (_, Some(text)) if is_placed => Heard::Answer(text.to_owned()),
+        (_, Some(id)) => Heard::Accepted(id.to_owned()),
+        (code, None) if code.starts_with("ERROR_") && !code.contains('<') => Heard::End(code.to_owned()),
+        _ => Heard::Wrong,
+    }
+}
+
+/// At `createTask` and `getTaskResult`: 200, and `errorId` tells the rest.
+pub(crate) fn json(reply: &Reply) -> Heard {
+    let Ok(said) = serde_json::from_str::<Value>(&reply.body) else { return Heard::Wrong };
+    if reply.status != 200 {
+        return Heard::Wrong;
+    }
+    match (said["errorId"].as_u64(), said["errorCode"].as_str(), said["status"].as_str()) {
+        (Some(0), _, Some("ready")) => {
+            Heard::Answer(said["solution"]["gRecaptchaResponse"].as_str().unwrap_or_default().to_owned())
+        }
+        (Some(0), _, Some("processing")) => Heard::NotReady,
+        (Some(0), _, None) if said["taskId"].is_number() => Heard::Accepted(said["taskId"].to_string()),
+        (Some(1..), Some("ERROR_NO_SLOT_AVAILABLE"), _) => Heard::Again,
+        (Some(1..), Some(code), _) => Heard::End(code.to_owned()),
+        _ => Heard::Wrong,
+    }
+}
+
+/// At `/v1`: an order, or a problem with its content type.
+pub(crate) fn native(reply: &Reply) -> Heard {
+    let Ok(said) = serde_json::from_str::<Value>(&reply.body) else { return Heard::Wrong };
+    if !matches!(reply.status, 200 | 202) {
+        let is_problem = reply.content_type.starts_with("application/problem+json");
+        return match (is_problem, reply.status, said["code"].as_str()) {
+            (true, 503 | 429, Some(_)) => Heard::Again,
+            (true, 400..500, Some(code)) => Heard::End(code.to_owned()),
+            _ => Heard::Wrong,
+        };
+    }
+    match said["status"].as_str() {
+        Some("pending") => said["id"].as_str().map_or(Heard::Wrong, |id| Heard::Accepted(id.to_owned())),
+        Some("solved") => Heard::Answer(said["answer"]["text"].as_str().unwrap_or_default().to_owned()),
+        Some(other) => Heard::End(other.to_owned()),
+        None => Heard::Wrong,
+    }
+}

@@ -1,0 +1,92 @@
+//! Nodes whose clocks are wrong, by less than the bound that is promised: one is ahead, one is behind, by a second and a
+//! half each.
+
+use super::{on_both_stores, tell};
+use crate::nodes::caller::Caller;
+use crate::nodes::fleet::{Fleet, Node};
+use crate::nodes::judge::judge;
+use crate::nodes::load::{Load, Nodes};
+use crate::nodes::server::{Server, Which};
+use crate::provider::Sim;
+use crate::room::line;
+use crate::wait::{now, until};
+use serde_json::json;
+use std::process::Command;
+use std::time::Duration;
+
+/// Of a token of the kind that is asked for here.
+const LIFE: Duration = Duration::from_secs(120);
+/// Between the one that is ahead and the one that is behind, and what passes while they speak.
+const APART_MAX: Duration = Duration::from_millis(3_100);
+const SEEN_WITHIN_MS: i64 = 400;
+
+/// The variables under which a process takes its clock to be off by this much.
+fn clock_off_by(span: &str) -> Vec<(&'static str, String)> {
+    // Only faketime knows where its library is.
+    let asked = Command::new("faketime").args(["-m", "-f", "+0s", "printenv", "LD_PRELOAD"]).output();
+    let library = asked.expect("scripts/servers installs faketime").stdout;
+    let library = String::from_utf8(library).expect("a path").trim().to_owned();
+    assert!(library.contains("faketime"), "{library}");
+    vec![
+        ("LD_PRELOAD", library),
+        ("FAKETIME", span.to_owned()),
+        // Spans are as long as ever; only the time of day is wrong.
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+    ]
+}
+
+/// `quittance nodes` shows by how much each is off.
+fn clocks_are_seen_to_be_off(fleet: &Fleet, sim: &Sim) {
+    let room = fleet.room(sim);
+    for (n, wanted) in [(0, 1_500), (1, -1_500), (2, 0)] {
+        // They are called after their ports.
+        let port = fleet.nodes[n].url.rsplit_once(':').expect("it has a port").1.to_owned();
+        until("a node that knows its skew", || {
+            let said = room.run(&["nodes", "--json"]).json();
+            let nodes = said["nodes"].as_array().expect("it lists nodes").clone();
+            let own =
+                nodes.iter().find(|node| node["name"].as_str().is_some_and(|name| name.ends_with(&port)));
+            let skew = own.and_then(|node| node["skew_ms"].as_i64());
+            // What a call to the store takes on a busy machine cannot be told from skew.
+            skew.filter(|skew| (skew - wanted).abs() < SEEN_WITHIN_MS)
+        });
+    }
+}
+
+/// How much life each says an answer has left may differ by as much as their clocks do, and by no more.
+fn nobody_promises_life_that_is_not_there(fleet: &Fleet) {
+    let order = line(0, "clocks-life");
+    let order = json!({ "kind": order["kind"], "params": order["params"] });
+    let begin = now();
+    for url in fleet.urls() {
+        let reply =
+            Caller::of(&url).post("/v1/orders", "Prefer: wait=60\r\n", &order).expect("a node answers");
+        let said = reply.json();
+        assert_eq!(said["status"], "solved", "{said}");
+        let left = Duration::from_millis(said["expires_in_ms"].as_u64().expect("it lives for a while"));
+        assert!(left <= LIFE + APART_MAX, "{url} promises {left:?}");
+        assert!(left + begin.elapsed() + APART_MAX >= LIFE, "{url} takes away too much: {left:?}");
+    }
+}
+
+fn nodes_whose_clocks_are_off_by_less_than_the_bound_do_no_harm(which: Which) {
+    let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
+    let mut fleet = Fleet::start(Server::start(which), &sim, &["timing.share_window=10m"]);
+    for (n, span) in [(0, "+1.5s"), (1, "-1.5s")] {
+        fleet.nodes[n].end();
+        fleet.nodes[n] = Node::new(fleet.room(&sim)).under(clock_off_by(span)).started();
+    }
+    clocks_are_seen_to_be_off(&fleet, &sim);
+    nobody_promises_life_that_is_not_there(&fleet);
+    let load = Load::start("clocks", fleet.urls(), Nodes::Stay);
+    until("a good many answers", || (load.answered() >= 500).then_some(()));
+    let verdict = judge(load, &fleet, &sim);
+    tell!("clocks on {which:?}: {}", verdict.summary());
+    assert!(verdict.told.ends.is_empty(), "{:?}", verdict.told.ends);
+    assert_eq!(verdict.taken, verdict.bought, "each was paid for once");
+    // Killed, they would leave faketime's memory behind.
+    fleet.nodes[..2].iter_mut().for_each(Node::end);
+    fleet.rest_in_peace();
+}
+
+on_both_stores!(nodes_whose_clocks_are_off_by_less_than_the_bound_do_no_harm);

@@ -1,0 +1,90 @@
+//! A live set of orders moves from one store to the next, and back, in the middle of a storm, with nodes and the copying
+//! itself killed on the way: everything that was ever accepted is answered, and paid for once.
+
+use super::tell;
+use crate::binary::{Running, quittance, run};
+use crate::nodes::fleet::{NODES, Node};
+use crate::nodes::judge::judge_at;
+use crate::nodes::load::{Load, Nodes};
+use crate::nodes::server::{Server, Which};
+use crate::provider::Sim;
+use crate::room::Room;
+use crate::wait::{pass, until};
+use std::process::Stdio;
+use std::time::Duration;
+
+const SETTINGS: [&str; 3] = ["retry.limits.unknown=10", "timing.share_window=10m", "timing.deadline=100s"];
+
+fn node(sim: &Sim) -> Node {
+    Node::new(SETTINGS.iter().fold(Room::of(sim), |room, setting| room.set(setting)))
+}
+
+/// `store copy`, to its end.
+fn copy(from: &str, to: &str) {
+    let ran = run(quittance(["store", "copy", from, to, "--json"]));
+    ran.must_succeed();
+    tell!("{}", ran.out.split_whitespace().collect::<Vec<_>>().join(" "));
+}
+
+/// `store copy`, killed on its way.
+fn copy_and_die(from: &str, to: &str) {
+    let mut command = quittance(["store", "copy", from, to]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut copying = Running::start(&mut command);
+    pass(Duration::from_millis(150));
+    copying.kill();
+}
+
+fn some_answers(load: &Load) {
+    let before = load.answered();
+    until("answers from where they have moved", || (load.answered() >= before + 60).then_some(()));
+}
+
+#[test]
+fn orders_that_move_from_store_to_store_in_a_storm_are_all_answered_once() {
+    let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
+    let servers = [Which::Redis, Which::Postgres].map(Server::start);
+    let [redis, postgres] = servers.each_ref().map(Server::url);
+    let mut nodes: Vec<Node> = (0..NODES).map(|_| node(&sim)).collect();
+    let folder = |name: &str| format!("embedded:{}", nodes[0].room.path(name).display());
+    let (first, last) = (folder("store"), folder("back"));
+    let load = Load::start("moved", nodes.iter().map(|node| node.url.clone()).collect(), Nodes::Die);
+    // On one machine.
+    nodes[0].start();
+    some_answers(&load);
+    nodes[0].kill();
+    copy_and_die(&first, &redis);
+    copy(&first, &redis);
+    // What came in and was not yet written down is in the folder of the store that it left.
+    nodes[0].room.overrule("store.home", "store");
+    on_all(&mut nodes, &redis);
+    some_answers(&load);
+    // They go on working while they are robbed of their store, and some of them die of it.
+    copy_and_die(&redis, &postgres);
+    nodes[1].kill();
+    copy(&redis, &postgres);
+    nodes[0].kill();
+    nodes[2].end();
+    on_all(&mut nodes, &postgres);
+    some_answers(&load);
+    copy(&postgres, &last);
+    nodes.iter_mut().for_each(Node::kill);
+    // What they still have in their spills belongs to the next store as well; here nobody brings it there, so the
+    // provider is asked for it again.
+    nodes[0].room.leave_out("store.home");
+    nodes[0].room.overrule("store.url", &last);
+    nodes[0].start();
+    some_answers(&load);
+    let told = load.finish();
+    nodes[0].kill();
+    let verdict = judge_at(&nodes[0].room, told, &sim);
+    tell!("moved: {}", verdict.summary());
+    nodes.into_iter().for_each(Node::rest_in_peace);
+}
+
+fn on_all(nodes: &mut [Node], store: &str) {
+    for node in nodes {
+        node.room.overrule("store.url", store);
+        node.start();
+    }
+}

@@ -1,0 +1,85 @@
+//! The store breaks in the middle of it all, in every way that a server can, and comes back. Callers get answers that
+//! their protocols know all the while; afterwards nothing that was accepted is lost, and nothing is paid for twice but
+//! for the doubts in the books.
+
+use super::{on_both_stores, tell};
+use crate::nodes::fleet::Fleet;
+use crate::nodes::judge::judge;
+use crate::nodes::load::{Load, Nodes};
+use crate::nodes::server::{Server, Which};
+use crate::provider::Sim;
+use crate::wait::{pass, until};
+use std::time::Duration;
+
+/// How often it breaks in one storm.
+const TIMES: usize = 2;
+/// How long it stays broken: longer than placing goes on trying, and than a claim lasts in these rooms.
+const AWAY: Duration = Duration::from_secs(4);
+/// Nothing takes so long while the store answers.
+const NOTICED: Duration = Duration::from_secs(1);
+/// Whoever waits for nothing has a reply within this, whatever the store does: long before clients give up.
+const REPLY_MAX: Duration = Duration::from_secs(10);
+
+/// Breaks the store for a while, again and again, under load.
+fn storm(name: &str, which: Which, mut trouble: impl FnMut(&mut Fleet)) {
+    let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
+    let settings = ["retry.limits.unknown=10", "timing.share_window=10m"];
+    let mut fleet = Fleet::start(Server::start(which), &sim, &settings);
+    let load = Load::start(name, fleet.urls(), Nodes::Stay);
+    for _ in 0..TIMES {
+        let before = load.answered();
+        until("a good many answers", || (load.answered() >= before + 100).then_some(()));
+        trouble(&mut fleet);
+    }
+    let before = load.answered();
+    until("answers again, after it all", || (load.answered() >= before + 100).then_some(()));
+    let verdict = judge(load, &fleet, &sim);
+    tell!("{name} on {which:?}: {}", verdict.summary());
+    let is_noticed = verdict.told.again > 0 || verdict.told.slowest > NOTICED;
+    assert!(is_noticed, "nobody noticed any trouble");
+    assert!(
+        verdict.told.slowest < REPLY_MAX,
+        "somebody was left without a word for {:?}",
+        verdict.told.slowest
+    );
+    fleet.rest_in_peace();
+}
+
+fn killed_with_9_and_started_again_in_a_storm_it_loses_nothing(which: Which) {
+    storm("killed", which, |fleet| {
+        fleet.server.kill();
+        pass(AWAY);
+        fleet.server.start_again();
+    });
+}
+
+fn paused_and_resumed_in_a_storm_it_loses_nothing(which: Which) {
+    storm("paused", which, |fleet| {
+        fleet.server.pause();
+        pass(AWAY);
+        fleet.server.resume();
+    });
+}
+
+fn cut_off_and_connected_again_in_a_storm_it_loses_nothing(which: Which) {
+    storm("cut", which, |fleet| {
+        fleet.tap.cut();
+        pass(AWAY);
+        fleet.tap.mend();
+    });
+}
+
+fn made_read_only_and_writable_again_in_a_storm_it_loses_nothing(which: Which) {
+    storm("read-only", which, |fleet| {
+        fleet.server.read_only(true);
+        pass(AWAY);
+        fleet.server.read_only(false);
+    });
+}
+
+on_both_stores!(
+    killed_with_9_and_started_again_in_a_storm_it_loses_nothing,
+    paused_and_resumed_in_a_storm_it_loses_nothing,
+    cut_off_and_connected_again_in_a_storm_it_loses_nothing,
+    made_read_only_and_writable_again_in_a_storm_it_loses_nothing,
+);

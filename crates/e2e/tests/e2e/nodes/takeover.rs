@@ -1,0 +1,65 @@
+//! A node dies with an order in hand, at the settings that everybody has who sets nothing: another one has taken it over
+//! within ten seconds.
+
+use super::{on_both_stores, tell};
+use crate::http::free_port;
+use crate::nodes::caller::{Caller, Heard, native};
+use crate::nodes::fleet::Node;
+use crate::nodes::server::{Server, Which};
+use crate::provider::Sim;
+use crate::room::{KEY_VARIABLE, Room, page};
+use crate::wait::{now, until};
+use serde_json::json;
+use std::time::Duration;
+
+const TAKEOVER_MAX: Duration = Duration::from_secs(10);
+
+/// All defaults, but for where things are.
+fn room(server: &Server, sim: &Sim) -> Room {
+    let (store, provider, port) = (server.url(), &sim.url, free_port());
+    let config = format!(
+        "listen = \"127.0.0.1:{port}\"\n[store]\nurl = \"{store}\"\n\
+         [[provider]]\nname = \"main\"\nprofile = \"2captcha\"\nurl = \"{provider}\"\nkey_env = \"{KEY_VARIABLE}\"\n"
+    );
+    let mut room = Room::with_config(&config);
+    // Nobody calls it back there; it is how a node knows its own address.
+    room.callbacks = Some(format!("http://127.0.0.1:{port}/callback"));
+    room
+}
+
+/// The worst moment is in the middle of a poll: the order has just been claimed, and nobody else may look at it until the
+/// claim has lapsed. (Between two polls nobody holds it, and the next one comes when it would have come anyway; a submit
+/// that nobody reports on is a doubt, and waiting that out is what its money is worth.)
+fn an_order_whose_node_died_is_taken_over_within_ten_seconds_at_the_defaults(which: Which) {
+    let server = Server::start(which);
+    let sim = Sim::start_with("2captcha", &["--speed", "1000"]);
+    // The provider has the answer at once, and the first who asks for it is kept waiting until he is dead.
+    sim.script(&json!([{ "on": "res.php", "nth": 1, "do": { "hang_ms": 60_000 } }]));
+    let mut holder = Node::new(room(&server, &sim)).started();
+    let mut other = Node::new(room(&server, &sim)).started();
+    // It is there all the time, but does not see the alarm first.
+    other.freeze();
+    let order =
+        json!({ "kind": "turnstile", "params": { "sitekey": "0x4AAAAAAAB", "pageurl": page("takeover") } });
+    let reply = Caller::of(&holder.url).post("/v1/orders", "", &order).expect("a node answers");
+    let Heard::Accepted(id) = native(&reply) else { panic!("{reply:?}") };
+    until("the first poll", || (sim.ledger().requests("res.php") == 1).then_some(()));
+    other.thaw();
+    holder.kill();
+    let died = now();
+    until("the second poll, by the other", || (sim.ledger().requests("res.php") == 2).then_some(()));
+    let taken = died.elapsed();
+    tell!("taken over on {which:?}: after {taken:?}");
+    assert!(taken < TAKEOVER_MAX, "taken over after {taken:?}");
+    let mut caller = Caller::of(&other.url);
+    until("the answer", || {
+        let reply =
+            caller.ask("GET", &format!("/v1/orders/{id}"), "Prefer: wait=10\r\n", "").expect("it answers");
+        matches!(native(&reply), Heard::Answer(_)).then_some(())
+    });
+    assert_eq!(sim.ledger().accepted(), 1, "and paid for once");
+    holder.rest_in_peace();
+    other.rest_in_peace();
+}
+
+on_both_stores!(an_order_whose_node_died_is_taken_over_within_ten_seconds_at_the_defaults);

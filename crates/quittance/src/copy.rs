@@ -1,0 +1,302 @@
+//! Moving orders from one store to another. The old store is sealed first, so nothing can happen in it any more behind our
+//! back; then orders, books and the callback secret are copied, and compared. Whoever is interrupted begins again: what
+//! is there already is left as it is.
+
+use crate::place::{Opened, SecretError};
+use crate::secret;
+use futures_util::stream::{self, StreamExt};
+use quittance_lifecycle::{Key, Order, Tally, Timestamp};
+use quittance_ports::roster::SILENT_AFTER;
+use quittance_ports::{Commit, Day, Roll, Store, StoreError, Version, Versioned, Which};
+use std::sync::Arc;
+
+/// How many orders are read at once, and how many are written side by side: a store makes many durable in one go.
+const PAGE: usize = 256;
+const WRITES_MAX: usize = 128;
+/// How many orders that could not be copied are named.
+const NAMED_MAX: usize = 1000;
+/// How the note of a store begins whose orders are on their way, and of one whose orders have gone.
+const MOVING: &str = "its orders are being moved to ";
+const MOVED: &str = "its orders have moved to ";
+/// Follows the address, with the number of lines of the books that were copied.
+const BOOKS_MARK: &str = "; lines of the books that were copied: ";
+
+/// How far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    Copying { orders: u64 },
+    Books { lines: usize, of: usize },
+    Comparing { orders: u64 },
+}
+
+/// What is in the new store now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Copied {
+    /// Orders that were written to the new store, and those that it had already.
+    pub written: u64,
+    pub there: u64,
+    /// Lines of the books that were added.
+    pub lines: usize,
+    /// Orders that stand in both stores and have nothing to do with each other: the one in the new store was left alone.
+    pub differ: Vec<Key>,
+    /// Records of the old store that nobody can read.
+    pub unreadable: Vec<Key>,
+    /// Orders that were not found in the new store at the end. There should be none.
+    pub missing: Vec<Key>,
+    /// Nodes that still run on the old store: they carry nothing out any more, and want to be restarted on the new one.
+    pub left_behind: Vec<String>,
+    /// The new store has a callback secret of its own: callbacks for what is in flight will not be recognised, and the
+    /// answers are asked for instead.
+    pub other_secret: bool,
+    /// All of it had moved there before, and nothing was done.
+    pub is_repeat: bool,
+}
+
+impl Copied {
+    #[must_use]
+    pub const fn is_complete(&self) -> bool {
+        self.differ.is_empty() && self.unreadable.is_empty() && self.missing.is_empty()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    #[error(
+        "the new store is closed ({note}): choose another, or open it again with `quittance store unseal`"
+    )]
+    TargetSealed { note: String },
+    #[error(
+        "nodes work on the new store already ({}): an order that is not copied yet could be paid for again; stop them first",
+        .nodes.join(", ")
+    )]
+    TargetInUse { nodes: Vec<String> },
+    #[error(
+        "the old store is closed ({note}): orders that live in two stores are paid for twice, so finish that move, or open the \
+         store again with `quittance store unseal` if nothing was ever done where they went"
+    )]
+    OtherMove { note: String },
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+fn live(roll: &Roll) -> Vec<String> {
+    let is_live = |seen: Timestamp| roll.now.since(seen) < SILENT_AFTER;
+    roll.nodes.iter().filter(|signed| is_live(signed.seen)).map(|signed| signed.card.name.clone()).collect()
+}
+
+/// Counts what a copy would have to do, and changes nothing.
+pub async fn survey(
+    from: &Opened,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Copied, StoreError> {
+    let mut copied = Copied { left_behind: live(&from.roster.roll().await?), ..Copied::default() };
+    let mut pages = Pages::of(&*from.store);
+    while let Some((orders, unreadable)) = pages.next().await? {
+        copied.written += orders.len() as u64;
+        name(&mut copied.unreadable, unreadable);
+        progress(Progress::Copying { orders: copied.written });
+    }
+    copied.lines = all_books(&*from.store).await?.len();
+    Ok(copied)
+}
+
+/// Moves everything. `address` is what the note in the old store calls the new one.
+pub async fn copy(
+    from: &Opened,
+    to: &Opened,
+    address: &str,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<Copied, CopyError> {
+    if let Some(note) = to.roster.sealed().await? {
+        return Err(CopyError::TargetSealed { note });
+    }
+    let nodes = live(&to.roster.roll().await?);
+    if !nodes.is_empty() {
+        return Err(CopyError::TargetInUse { nodes });
+    }
+    let lines_done = match Before::of(from.roster.sealed().await?.as_deref(), address) {
+        Before::Nothing => 0,
+        Before::Begun { lines } => lines,
+        // Where they went they may have ended and been forgotten since: to copy them again would bring them back to life.
+        Before::Done => return Ok(Copied { is_repeat: true, ..Copied::default() }),
+        Before::Another { note } => return Err(CopyError::OtherMove { note }),
+    };
+    let moving = format!("{MOVING}{address}");
+    from.roster.seal(Some(&format!("{moving}{BOOKS_MARK}{lines_done}"))).await?;
+    let mut copied = Copied { left_behind: live(&from.roster.roll().await?), ..Copied::default() };
+    copied.other_secret = copy_secret(from, to).await?;
+    copy_orders(from, to, &mut copied, progress).await?;
+    copied.lines = copy_books(from, to, lines_done, &moving, progress).await?;
+    compare(from, to, &mut copied, progress).await?;
+    // What is not there yet may be there next time.
+    if copied.missing.is_empty() {
+        from.roster.seal(Some(&format!("{MOVED}{address}"))).await?;
+    }
+    Ok(copied)
+}
+
+/// What the note of the old store says of earlier moves.
+enum Before {
+    /// It is open, or somebody has closed it for another reason.
+    Nothing,
+    Begun {
+        lines: usize,
+    },
+    Done,
+    Another {
+        note: String,
+    },
+}
+
+impl Before {
+    fn of(note: Option<&str>, address: &str) -> Self {
+        let Some(note) = note else { return Self::Nothing };
+        if let Some(rest) = note.strip_prefix(MOVING) {
+            return match rest.rsplit_once(BOOKS_MARK) {
+                Some((to, lines)) if to == address => Self::Begun { lines: lines.parse().unwrap_or(0) },
+                _ => Self::Another { note: note.to_owned() },
+            };
+        }
+        match note.strip_prefix(MOVED) {
+            Some(to) if to == address => Self::Done,
+            Some(_) => Self::Another { note: note.to_owned() },
+            None => Self::Nothing,
+        }
+    }
+}
+
+/// Whether the new store has another one. Addresses that providers were given must be known to whoever hears them.
+async fn copy_secret(from: &Opened, to: &Opened) -> Result<bool, CopyError> {
+    let drawn = secret::draw().map_err(SecretError::from)?;
+    let ours = from.secret(drawn).await?;
+    Ok(to.secret(ours).await? != ours)
+}
+
+/// All orders, page by page; what cannot be read is told by its key.
+struct Pages<'a> {
+    store: &'a dyn Store,
+    after: Option<Key>,
+}
+
+type Page = (Vec<Versioned>, Vec<Key>);
+
+impl<'a> Pages<'a> {
+    const fn of(store: &'a dyn Store) -> Self {
+        Self { store, after: None }
+    }
+
+    async fn next(&mut self) -> Result<Option<Page>, StoreError> {
+        let page = self.store.list(Which::All, self.after.as_ref(), PAGE).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        self.after = Some(last.as_ref().map_or_else(|broken| broken.key, |found| found.order.key));
+        let (mut orders, mut unreadable) = (Vec::new(), Vec::new());
+        for found in page {
+            match found {
+                Ok(found) => orders.push(found),
+                Err(broken) => unreadable.push(broken.key),
+            }
+        }
+        Ok(Some((orders, unreadable)))
+    }
+}
+
+fn name(list: &mut Vec<Key>, keys: impl IntoIterator<Item = Key>) {
+    let room = NAMED_MAX.saturating_sub(list.len());
+    list.extend(keys.into_iter().take(room));
+}
+
+/// Whether this is the same record, further on in its life or not: the old store is closed, so it cannot be behind.
+fn is_same(old: &Order, new: &Order) -> bool {
+    old.born == new.born
+}
+
+enum Put {
+    Written,
+    There,
+    Differs(Key),
+}
+
+async fn put(store: &dyn Store, order: &Arc<Order>) -> Result<Put, StoreError> {
+    // The books come later, line by line.
+    Ok(match store.commit(Version::ABSENT, order, &Tally::default(), order.placed).await? {
+        Commit::Done(_) => Put::Written,
+        Commit::Conflict(Some(found)) if is_same(order, &found.order) => Put::There,
+        Commit::Conflict(_) => Put::Differs(order.key),
+    })
+}
+
+async fn copy_orders(
+    from: &Opened,
+    to: &Opened,
+    copied: &mut Copied,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<(), StoreError> {
+    let mut pages = Pages::of(&*from.store);
+    while let Some((orders, unreadable)) = pages.next().await? {
+        name(&mut copied.unreadable, unreadable);
+        let store = &to.store;
+        let puts = orders.into_iter().map(|found| async move { put(&**store, &found.order).await });
+        let mut puts = stream::iter(puts).buffer_unordered(WRITES_MAX);
+        while let Some(done) = puts.next().await {
+            match done? {
+                Put::Written => copied.written += 1,
+                Put::There => copied.there += 1,
+                Put::Differs(key) => name(&mut copied.differ, [key]),
+            }
+        }
+        progress(Progress::Copying { orders: copied.written + copied.there });
+    }
+    Ok(())
+}
+
+async fn all_books(store: &dyn Store) -> Result<Vec<(quittance_ports::Line, Tally)>, StoreError> {
+    store.books(Day(0), Day::of(Timestamp::MAX)).await
+}
+
+/// The old store's note says how many lines are done, so that none is added again; if the world ends between a line and
+/// the note, that one is.
+async fn copy_books(
+    from: &Opened,
+    to: &Opened,
+    done: usize,
+    moving: &str,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<usize, StoreError> {
+    let lines = all_books(&*from.store).await?;
+    for (number, (line, tally)) in lines.iter().enumerate().skip(done) {
+        to.store.count(line, tally).await?;
+        from.roster.seal(Some(&format!("{moving}{BOOKS_MARK}{}", number + 1))).await?;
+        progress(Progress::Books { lines: number + 1, of: lines.len() });
+    }
+    Ok(lines.len().saturating_sub(done))
+}
+
+async fn compare(
+    from: &Opened,
+    to: &Opened,
+    copied: &mut Copied,
+    progress: &mut (dyn FnMut(Progress) + Send),
+) -> Result<(), StoreError> {
+    let mut compared = 0;
+    let mut pages = Pages::of(&*from.store);
+    while let Some((orders, _)) = pages.next().await? {
+        let store = &to.store;
+        let looks = orders.into_iter().map(|found| async move {
+            let key = found.order.key;
+            let stands = store.load(&key).await?;
+            Ok::<_, StoreError>((key, stands.is_some_and(|stands| is_same(&found.order, &stands.order))))
+        });
+        let mut looks = stream::iter(looks).buffer_unordered(WRITES_MAX);
+        while let Some(look) = looks.next().await {
+            let (key, is_there) = look?;
+            compared += 1;
+            if !is_there && !copied.differ.contains(&key) {
+                name(&mut copied.missing, [key]);
+            }
+        }
+        progress(Progress::Comparing { orders: compared });
+    }
+    Ok(())
+}

@@ -1,0 +1,158 @@
+//! Where orders are kept: in memory, on this machine's disk, or with a server that many nodes share. Opening a place gives
+//! the store, and the roster of those who work on it.
+
+use crate::secret;
+use quittance_ports::{MemoryRoster, MemoryStore, Roster, Store, StoreError};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+#[cfg(feature = "embedded")]
+use quittance_store_embedded::EmbeddedStore;
+#[cfg(feature = "postgres")]
+use quittance_store_postgres::{PostgresStore, Settings as PostgresSettings};
+#[cfg(feature = "redis")]
+use quittance_store_redis::{RedisStore, Settings as RedisSettings};
+
+/// Where orders are kept.
+#[derive(Clone, Debug)]
+pub enum Place {
+    /// Nothing is kept after the end.
+    Memory,
+    /// In this directory, by one process.
+    #[cfg(feature = "embedded")]
+    Embedded(PathBuf),
+    #[cfg(feature = "redis")]
+    Redis(Box<RedisSettings>),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<PostgresSettings>),
+}
+
+/// Why a place cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[cfg(feature = "embedded")]
+    #[error(transparent)]
+    Embedded(#[from] quittance_store_embedded::OpenError),
+    #[cfg(feature = "redis")]
+    #[error(transparent)]
+    Redis(#[from] quittance_store_redis::OpenError),
+    #[cfg(feature = "postgres")]
+    #[error(transparent)]
+    Postgres(#[from] quittance_store_postgres::OpenError),
+}
+
+/// The callback secret cannot be read or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    #[error("the callback secret cannot be read or kept")]
+    File(#[from] io::Error),
+    #[error("the callback secret that nodes share cannot be read or kept")]
+    Store(#[from] StoreError),
+}
+
+/// An open place.
+#[derive(Clone)]
+pub struct Opened {
+    pub store: Arc<dyn Store>,
+    pub roster: Arc<dyn Roster>,
+    keeper: Keeper,
+}
+
+/// Who keeps the secret by which we know our own callback addresses: whoever keeps the orders that they are about.
+#[derive(Clone)]
+enum Keeper {
+    Nobody,
+    #[cfg(feature = "embedded")]
+    Folder(PathBuf),
+    #[cfg(feature = "redis")]
+    Redis(RedisStore),
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresStore),
+}
+
+impl Place {
+    /// Whether other nodes may work on the same orders.
+    #[must_use]
+    pub const fn is_shared(&self) -> bool {
+        match self {
+            Self::Memory => false,
+            #[cfg(feature = "embedded")]
+            Self::Embedded(_) => false,
+            #[cfg(feature = "redis")]
+            Self::Redis(_) => true,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => true,
+        }
+    }
+
+    /// What people call it; never with a password.
+    #[must_use]
+    pub fn address(&self) -> String {
+        match self {
+            Self::Memory => "memory:".into(),
+            #[cfg(feature = "embedded")]
+            Self::Embedded(dir) => format!("embedded:{}", dir.display()),
+            #[cfg(feature = "redis")]
+            Self::Redis(settings) => settings.address(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(settings) => settings.address(),
+        }
+    }
+
+    /// Needs a tokio runtime.
+    pub async fn open(&self) -> Result<Opened, OpenError> {
+        Ok(match self {
+            Self::Memory => Opened {
+                store: Arc::new(MemoryStore::default()),
+                roster: Arc::new(MemoryRoster::default()),
+                keeper: Keeper::Nobody,
+            },
+            #[cfg(feature = "embedded")]
+            Self::Embedded(dir) => {
+                let (folder, keeper) = (dir.clone(), Keeper::Folder(dir.clone()));
+                // A large store takes seconds to open, and nothing else should wait for it.
+                let opening = tokio::task::spawn_blocking(move || EmbeddedStore::open(&folder));
+                let store = match opening.await {
+                    Ok(store) => store?,
+                    Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+                };
+                Opened { store: Arc::new(store.clone()), roster: Arc::new(store), keeper }
+            }
+            #[cfg(feature = "redis")]
+            Self::Redis(settings) => {
+                let store = RedisStore::open((**settings).clone()).await?;
+                let keeper = Keeper::Redis(store.clone());
+                Opened { store: Arc::new(store.clone()), roster: Arc::new(store), keeper }
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(settings) => {
+                let store = PostgresStore::open((**settings).clone()).await?;
+                let keeper = Keeper::Postgres(store.clone());
+                Opened { store: Arc::new(store.clone()), roster: Arc::new(store), keeper }
+            }
+        })
+    }
+}
+
+impl Opened {
+    /// The secret by which nodes know their own callback addresses: the one that stands, or `drawn` if there is none yet.
+    pub async fn secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
+        Ok(match &self.keeper {
+            Keeper::Nobody => drawn,
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(dir) => secret::kept_in(dir, drawn)?,
+            #[cfg(feature = "redis")]
+            Keeper::Redis(store) => store.shared_secret(drawn).await?,
+            #[cfg(feature = "postgres")]
+            Keeper::Postgres(store) => store.shared_secret(drawn).await?,
+        })
+    }
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opened")
+    }
+}

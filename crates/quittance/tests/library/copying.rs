@@ -1,0 +1,188 @@
+//! Moving orders from one store to another: nothing is lost on the way, nothing is written to a store that was left, and
+//! whoever is interrupted begins again.
+
+use quittance::copy::{CopyError, Progress, copy, survey};
+use quittance::lifecycle::{Order, Tally, Timestamp};
+use quittance::{Card, Day, Line, Opened, Place, Quittance, StartError, Vitals, Which};
+use quittance_ports::conformance::samples;
+use quittance_ports::{Commit, Version};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const ADDRESS: &str = "embedded:elsewhere";
+
+async fn place() -> (TempDir, Place, Opened) {
+    let dir = tempfile::tempdir().unwrap();
+    let place = Place::Embedded(dir.path().to_owned());
+    let opened = place.open().await.unwrap();
+    (dir, place, opened)
+}
+
+/// One order in every phase, some more than a page holds, and books.
+async fn fill(opened: &Opened) -> usize {
+    let more = (0..300).map(|n| samples::solving(&format!("order {n}"), samples::START));
+    let all: Vec<_> = samples::every_phase().into_iter().chain(more).collect();
+    for sample in &all {
+        let done =
+            opened.store.commit(Version::ABSENT, &sample.order, &sample.tally, samples::START).await.unwrap();
+        assert!(matches!(done, Commit::Done(_)));
+    }
+    opened.store.count(&line("late"), &Tally { joined: 3, ..Tally::default() }).await.unwrap();
+    all.len()
+}
+
+fn line(tenant: &str) -> Line {
+    Line { day: Day::of(samples::START), tenant: tenant.into(), kind: "riddle".into() }
+}
+
+async fn put(opened: &Opened, expected: Version, order: &Arc<Order>) {
+    let done = opened.store.commit(expected, order, &Tally::default(), samples::START).await.unwrap();
+    assert!(matches!(done, Commit::Done(_)));
+}
+
+async fn books(opened: &Opened) -> Vec<(Line, Tally)> {
+    opened.store.books(Day(0), Day::of(Timestamp::MAX)).await.unwrap()
+}
+
+async fn orders(opened: &Opened) -> Vec<Arc<Order>> {
+    let listed = opened.store.list(Which::All, None, 10_000).await.unwrap();
+    listed.into_iter().map(|found| found.unwrap().order).collect()
+}
+
+#[tokio::test]
+async fn everything_moves_and_the_old_store_takes_no_more() {
+    let (_old, place_before, from) = place().await;
+    let (_new, place_after, to) = place().await;
+    let count = fill(&from).await;
+    let mut seen = Vec::new();
+    let would = survey(&from, &mut |_| ()).await.unwrap();
+    assert_eq!((would.written, would.lines), (count as u64, books(&from).await.len()));
+    assert_eq!(from.roster.sealed().await.unwrap(), None, "looking changes nothing");
+
+    let copied = copy(&from, &to, ADDRESS, &mut |progress| seen.push(progress)).await.unwrap();
+    assert!(copied.is_complete(), "{copied:?}");
+    assert_eq!((copied.written, copied.there), (count as u64, 0));
+    assert_eq!(orders(&to).await, orders(&from).await);
+    assert_eq!(books(&to).await, books(&from).await);
+    assert_eq!(
+        to.secret([1; 32]).await.unwrap(),
+        from.secret([2; 32]).await.unwrap(),
+        "callbacks are known there"
+    );
+    assert!(seen.contains(&Progress::Comparing { orders: count as u64 }), "{seen:?}");
+
+    let note = from.roster.sealed().await.unwrap().unwrap();
+    assert!(note.contains(ADDRESS), "{note}");
+    let order = samples::queued("new", samples::START).order;
+    let refused = from.store.commit(Version::ABSENT, &order, &Tally::default(), samples::START).await;
+    assert!(refused.is_err());
+    drop(from);
+    let error =
+        Quittance::builder().place(place_before).provider(crate::room::nobody()).start().await.unwrap_err();
+    assert!(matches!(&error, StartError::Moved { note } if note.contains(ADDRESS)), "{error}");
+    drop(to);
+    Quittance::builder().place(place_after).open().await.unwrap();
+}
+
+/// As after a kill in the middle, and when the new store has moved orders on since.
+#[tokio::test]
+async fn what_is_there_already_is_left_alone_and_books_are_added_once() {
+    let (_old, _, from) = place().await;
+    let (_new, _, to) = place().await;
+    let count = fill(&from).await;
+    let half: Vec<_> = orders(&from).await.into_iter().step_by(2).collect();
+    for order in &half {
+        put(&to, Version::ABSENT, order).await;
+    }
+    let solving = samples::solving("order 7", samples::START);
+    let found = to.store.load(&solving.order.key).await.unwrap();
+    let moved_on = samples::solved("order 7", samples::START).order;
+    assert_eq!(moved_on.born, solving.order.born);
+    let expected = found.map_or(Version::ABSENT, |found| found.version);
+    put(&to, expected, &moved_on).await;
+
+    let first = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
+    assert!(first.is_complete(), "{first:?}");
+    assert_eq!(first.written + first.there, count as u64);
+    assert!(first.there >= half.len() as u64);
+    assert_eq!(
+        to.store.load(&moved_on.key).await.unwrap().unwrap().order,
+        moved_on,
+        "it is further on there"
+    );
+    // As if it had been interrupted right before its end.
+    let note = format!(
+        "its orders are being moved to {ADDRESS}; lines of the books that were copied: {}",
+        first.lines
+    );
+    from.roster.seal(Some(&note)).await.unwrap();
+    let again = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
+    assert_eq!((again.written, again.there, again.lines), (0, count as u64, 0));
+    assert_eq!(books(&to).await, books(&from).await, "no line was added twice");
+}
+
+/// Where they went they may have ended and been forgotten: whoever brought them back would pay for them again.
+#[tokio::test]
+async fn what_has_moved_is_not_moved_again_and_not_to_two_places() {
+    let (_old, _, from) = place().await;
+    let (_new, _, to) = place().await;
+    let (_third, _, third) = place().await;
+    fill(&from).await;
+    copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
+    let far = Timestamp::MAX;
+    let forgotten = to.store.purge(far, 10_000).await.unwrap();
+    assert!(forgotten > 0);
+    let left = orders(&to).await;
+    let again = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
+    assert!(again.is_repeat && again.is_complete() && again.written == 0);
+    assert_eq!(orders(&to).await, left, "what was forgotten stays forgotten");
+    let error = copy(&from, &third, "embedded:a-third-place", &mut |_| ()).await.unwrap_err();
+    assert!(matches!(&error, CopyError::OtherMove { note } if note.contains(ADDRESS)), "{error}");
+    from.roster
+        .seal(Some("its orders are being moved to embedded:other; lines of the books that were copied: 1"))
+        .await
+        .unwrap();
+    let error = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap_err();
+    assert!(matches!(&error, CopyError::OtherMove { .. }), "{error}");
+    from.roster.seal(Some("closed for the night")).await.unwrap();
+    assert!(copy(&from, &third, "embedded:a-third-place", &mut |_| ()).await.unwrap().is_complete());
+}
+
+#[tokio::test]
+async fn another_order_under_the_same_key_is_told_and_left_alone() {
+    let (_old, _, from) = place().await;
+    let (_new, _, to) = place().await;
+    fill(&from).await;
+    let stranger = samples::queued("order 3", samples::after(1)).order;
+    put(&to, Version::ABSENT, &stranger).await;
+    let copied = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
+    assert!(!copied.is_complete());
+    assert_eq!((copied.differ, copied.missing), (vec![stranger.key], vec![]));
+    assert_eq!(to.store.load(&stranger.key).await.unwrap().unwrap().order, stranger);
+}
+
+/// Or an order that is not copied yet could be placed, and paid for, anew.
+#[tokio::test]
+async fn nothing_is_copied_to_where_nodes_work_already_or_to_a_store_that_was_left() {
+    let (_old, _, from) = place().await;
+    let (_new, _, to) = place().await;
+    fill(&from).await;
+    let card = Card {
+        node: 1,
+        name: "early bird".into(),
+        version: "1".into(),
+        format: 1,
+        started: samples::START,
+        at: samples::START,
+        skew_ms: None,
+        vitals: Vitals::default(),
+    };
+    to.roster.sign_in(&card).await.unwrap();
+    let error = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap_err();
+    assert!(matches!(&error, CopyError::TargetInUse { nodes } if nodes == &["early bird"]), "{error}");
+    assert_eq!(from.roster.sealed().await.unwrap(), None);
+    to.roster.sign_out(1).await.unwrap();
+    to.roster.seal(Some("moved to the moon")).await.unwrap();
+    let error = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap_err();
+    assert!(matches!(&error, CopyError::TargetSealed { note } if note.contains("moon")), "{error}");
+}

@@ -1,0 +1,96 @@
+//! PgBouncer in transaction mode in front of a PostgreSQL: no two statements outside a transaction need meet the same
+//! session.
+
+use crate::guardian::{Guardian, Home};
+use crate::port::free_port;
+use crate::postgres::Postgres;
+use crate::program::{User, program};
+use std::fs;
+use std::net::{Ipv4Addr, TcpStream};
+
+const STARTS_MAX: u32 = 5;
+const NAME: &str = "quittance";
+
+#[derive(Debug)]
+pub struct Pooler {
+    guardian: Guardian,
+    port: u16,
+}
+
+impl Pooler {
+    /// # Panics
+    /// With its log, if it does not start.
+    #[must_use]
+    pub fn start(postgres: &Postgres) -> Self {
+        let mut why = String::new();
+        for _ in 0..STARTS_MAX {
+            let (port, home) = (free_port(), Home::new(User::not_root()));
+            let file = home.dir.join("pgbouncer.ini");
+            fs::write(&file, config(port, postgres.port())).expect("a new directory can be written");
+            let command = [program("pgbouncer").into_os_string(), file.into_os_string()];
+            let mut guardian = home.guarded("KILL", command);
+            guardian.start();
+            match guardian.ready(|_| listens(port)) {
+                Ok(()) => return Self { guardian, port },
+                Err(log) => why = log,
+            }
+            if !why.contains("in use") {
+                break;
+            }
+        }
+        panic!("PgBouncer does not start: {why}");
+    }
+
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("postgres://{NAME}@127.0.0.1:{}/{NAME}", self.port)
+    }
+
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The server's own.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.guardian.pid()
+    }
+
+    /// SIGKILL, and gone when this returns.
+    pub fn kill(&mut self) {
+        self.guardian.kill();
+    }
+
+    /// On the same port; ready when this returns.
+    ///
+    /// # Panics
+    /// With its log, if it does not start.
+    pub fn start_again(&mut self) {
+        self.guardian.start();
+        if let Err(log) = self.guardian.ready(|_| listens(self.port)) {
+            panic!("PgBouncer does not start again: {log}");
+        }
+    }
+
+    /// SIGSTOP: whoever calls is connected, and hears nothing.
+    pub fn pause(&self) {
+        self.guardian.pause();
+    }
+
+    pub fn resume(&self) {
+        self.guardian.resume();
+    }
+}
+
+fn listens(port: u16) -> bool {
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok()
+}
+
+fn config(port: u16, postgres: u16) -> String {
+    format!(
+        "[databases]\n* = host=127.0.0.1 port={postgres} user={NAME}\n\
+         [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n\
+         pool_mode = transaction\ndefault_pool_size = 10\nmax_client_conn = 500\n"
+    )
+}

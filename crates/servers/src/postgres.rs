@@ -1,0 +1,170 @@
+//! One PostgreSQL server with a database and a superuser, both called `quittance`, whom it trusts on loopback.
+
+use crate::guardian::{Guardian, Home};
+use crate::port::free_port;
+use crate::program::{User, beside, program};
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+const NAME: &str = "quittance";
+/// Within the server's directory.
+const BASE: &str = "base";
+const STARTS_MAX: u32 = 5;
+/// Quick to start and small; as durable as it is by default, because that is what tests are about.
+const SETTINGS: [&str; 9] = [
+    "listen_addresses=127.0.0.1",
+    "unix_socket_directories=",
+    // What it kept elsewhere would stay behind when it is killed.
+    "dynamic_shared_memory_type=mmap",
+    "shared_buffers=64MB",
+    "max_connections=200",
+    "wal_level=minimal",
+    "max_wal_senders=0",
+    "fsync=on",
+    "log_line_prefix=%m [%p] ",
+];
+
+#[derive(Debug)]
+pub struct Postgres {
+    guardian: Guardian,
+    port: u16,
+}
+
+impl Postgres {
+    /// With these settings besides its own: `Postgres::start(&["max_connections=20"])`.
+    ///
+    /// # Panics
+    /// With its log, if it does not start.
+    #[must_use]
+    pub fn start(settings: &[&str]) -> Self {
+        let mut why = String::new();
+        for _ in 0..STARTS_MAX {
+            let (port, home) = (free_port(), Home::new(User::not_root()));
+            let base = home.dir.join(BASE);
+            let copied = home.command(Path::new("cp")).arg("-a").arg(template()).arg(&base).status();
+            assert!(copied.is_ok_and(|status| status.success()), "there is room for a copy");
+            let mut guardian = home.guarded("QUIT", command(&base, port, settings));
+            guardian.start();
+            match guardian.ready(is_ready) {
+                Ok(()) => return Self { guardian, port },
+                Err(log) => why = log,
+            }
+            if !why.contains("in use") {
+                break;
+            }
+        }
+        panic!("PostgreSQL does not start: {why}");
+    }
+
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("postgres://{NAME}@127.0.0.1:{}/{NAME}", self.port)
+    }
+
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The postmaster's.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.guardian.pid()
+    }
+
+    /// What `psql -AtX` says to these statements, each in a transaction of its own.
+    ///
+    /// # Panics
+    /// With what it says if one of them fails.
+    pub fn sql(&self, statements: &str) -> String {
+        let mut psql = Command::new(program("psql"));
+        psql.args(["-AtXq", "-v", "ON_ERROR_STOP=1", "-f", "-"]).arg(self.url());
+        psql.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = psql.spawn().expect("psql can be started");
+        let mut input = child.stdin.take().expect("it is piped");
+        // If it does not listen, it says why.
+        _ = input.write_all(statements.as_bytes());
+        drop(input);
+        let ran = child.wait_with_output().expect("psql ends");
+        assert!(ran.status.success(), "{statements}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8_lossy(&ran.stdout).trim().to_owned()
+    }
+
+    /// SIGKILL to the server and all its processes, and gone when this returns.
+    pub fn kill(&mut self) {
+        self.guardian.kill();
+    }
+
+    /// On the same port, with what it left in its directory; ready when this returns.
+    ///
+    /// # Panics
+    /// With its log, if it does not start.
+    pub fn start_again(&mut self) {
+        self.guardian.start();
+        if let Err(log) = self.guardian.ready(is_ready) {
+            panic!("PostgreSQL does not start again: {log}");
+        }
+    }
+
+    /// SIGSTOP to the server and all its processes: whoever calls is connected, and hears nothing.
+    pub fn pause(&self) {
+        self.guardian.pause();
+    }
+
+    pub fn resume(&self) {
+        self.guardian.resume();
+    }
+}
+
+fn command(base: &Path, port: u16, settings: &[&str]) -> Vec<OsString> {
+    let mut command = vec![beside(&program("initdb"), "postgres").into(), "-D".into(), base.into()];
+    let port = format!("port={port}");
+    for setting in SETTINGS.iter().copied().chain([port.as_str()]).chain(settings.iter().copied()) {
+        command.extend(["-c".into(), setting.into()]);
+    }
+    command
+}
+
+/// Its file says so, and the file is not one that a killed server left behind.
+fn is_ready(guardian: &Guardian) -> bool {
+    let file = fs::read_to_string(guardian.dir().join(BASE).join("postmaster.pid")).unwrap_or_default();
+    let is_its = file.lines().next().and_then(|pid| pid.trim().parse().ok()) == Some(guardian.pid());
+    is_its && file.lines().nth(7).is_some_and(|state| state.trim() == "ready")
+}
+
+/// A server's files as they are before its first start; to make them takes seconds, to copy them does not.
+fn template() -> PathBuf {
+    static TEMPLATE: OnceLock<Guardian> = OnceLock::new();
+    let guardian = TEMPLATE.get_or_init(|| {
+        let home = Home::new(User::not_root());
+        let base = home.dir.join(BASE);
+        let (initdb, postgres) = (program("initdb"), beside(&program("initdb"), "postgres"));
+        let mut make = home.command(&initdb);
+        make.arg("-D").arg(&base).args(["-U", NAME, "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"]);
+        let made = make.output().expect("initdb can be started");
+        assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        let mut single = home.command(&postgres);
+        single.args(["--single", "-F", "-D"]).arg(&base).arg("postgres");
+        single.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut single = single.spawn().expect("postgres can be started");
+        let mut input = single.stdin.take().expect("it is piped");
+        input.write_all(format!("CREATE DATABASE {NAME}\n").as_bytes()).expect("postgres listens");
+        drop(input);
+        assert!(single.wait().is_ok_and(|status| status.success()), "the database can be made");
+        home.guarded("KILL", [])
+    });
+    guardian.dir().join(BASE)
+}
+
+/// One for all tests of a process; started on first use, gone with the process.
+///
+/// # Panics
+/// With its log, if it does not start.
+pub fn shared_postgres() -> &'static Postgres {
+    static SHARED: OnceLock<Postgres> = OnceLock::new();
+    SHARED.get_or_init(|| Postgres::start(&[]))
+}

@@ -1,0 +1,133 @@
+//! A relay in front of a port, to be cut and mended: what a pulled cable looks like from both ends.
+
+use crate::port::free_port;
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+/// Both ends of each connection that it relays, by a number.
+#[derive(Debug, Default)]
+struct Lines {
+    next: u64,
+    open: BTreeMap<u64, [TcpStream; 2]>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    is_cut: AtomicBool,
+    lines: Mutex<Lines>,
+}
+
+impl Shared {
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hangs up at both ends.
+    fn hang_up(&self, number: u64) {
+        let ends = self.lines().open.remove(&number);
+        ends.iter().flatten().for_each(|end| _ = end.shutdown(Shutdown::Both));
+    }
+}
+
+#[derive(Debug)]
+pub struct Tap {
+    port: u16,
+    target: u16,
+    shared: Arc<Shared>,
+    listening: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Tap {
+    /// Relays to this port of loopback.
+    ///
+    /// # Panics
+    /// If it cannot listen.
+    #[must_use]
+    pub fn in_front_of(port: u16) -> Self {
+        let tap = Self {
+            port: free_port(),
+            target: port,
+            shared: Arc::new(Shared::default()),
+            listening: Mutex::new(None),
+        };
+        tap.mend();
+        tap
+    }
+
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Drops all connections and refuses new ones.
+    ///
+    /// # Panics
+    /// If its thread did.
+    pub fn cut(&self) {
+        self.shared.is_cut.store(true, Ordering::SeqCst);
+        let listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(listening) = listening {
+            // It waits for a call; this is one.
+            _ = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port));
+            listening.join().expect("a relay does not panic");
+        }
+        let open: Vec<u64> = self.shared.lines().open.keys().copied().collect();
+        open.into_iter().for_each(|number| self.shared.hang_up(number));
+    }
+
+    /// Takes connections again.
+    ///
+    /// # Panics
+    /// If it cannot listen.
+    pub fn mend(&self) {
+        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        if listening.is_some() {
+            return;
+        }
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).expect("its port is its own");
+        self.shared.is_cut.store(false, Ordering::SeqCst);
+        let (shared, target) = (Arc::clone(&self.shared), self.target);
+        *listening = Some(thread::spawn(move || {
+            for caller in listener.incoming().flatten() {
+                if shared.is_cut.load(Ordering::SeqCst) {
+                    return;
+                }
+                // A server that is down hangs up on its caller, and so does this.
+                _ = relay(&shared, caller, target);
+            }
+        }));
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.cut();
+    }
+}
+
+fn relay(shared: &Arc<Shared>, caller: TcpStream, target: u16) -> io::Result<()> {
+    let server = TcpStream::connect((Ipv4Addr::LOCALHOST, target))?;
+    caller.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let ends = [caller.try_clone()?, server.try_clone()?];
+    let number = {
+        let mut lines = shared.lines();
+        lines.next += 1;
+        let number = lines.next;
+        lines.open.insert(number, ends);
+        number
+    };
+    let back = (server.try_clone()?, caller.try_clone()?);
+    for (mut from, mut to) in [(caller, server), back] {
+        let shared = Arc::clone(shared);
+        thread::spawn(move || {
+            _ = io::copy(&mut from, &mut to);
+            shared.hang_up(number);
+        });
+    }
+    Ok(())
+}

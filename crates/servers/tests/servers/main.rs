@@ -1,0 +1,30 @@
+//! Each server starts, answers, breaks and mends as its name says, and nothing of it stays behind: not when it is
+//! dropped, and not when whoever started it is killed with -9.
+
+mod left_behind;
+mod postgres;
+mod redis;
+mod tap;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LONG: Duration = Duration::from_secs(60);
+/// As long as one waits to see that nothing comes.
+const SILENCE: Duration = Duration::from_millis(300);
+
+#[expect(clippy::disallowed_methods, reason = "these tests watch real processes")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = now() + LONG;
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(now() < end, "{what}: not within {LONG:?}");
+        thread::park_timeout(Duration::from_millis(10));
+    }
+}

@@ -1,0 +1,169 @@
+//! One batch as the columns of one statement, and what its answer says about each commit in it.
+
+use crate::desk::{Batch, Contest, Write};
+use crate::lane::Params;
+use crate::row::{self, Found, column};
+use crate::trouble::{Sealed, Trouble};
+use quittance_lifecycle::{Key, Tally};
+use quittance_ports::{Day, Line, Version};
+use tokio_postgres::Row;
+use tokio_postgres::types::{ToSql, Type};
+
+/// What became of one commit.
+pub(crate) enum Outcome {
+    Done(Version),
+    /// This stood there already; or nothing, where something was expected.
+    Lost(Option<Found>),
+    /// It was lost to somebody who was not there yet when the statement began: one has to look again.
+    LostUnseen,
+    /// The terms have changed, and were not sent.
+    WantsTerms,
+}
+
+/// The parameters, each a column.
+#[derive(Default)]
+pub(crate) struct Columns<'a> {
+    number: Vec<i32>,
+    key: Vec<&'a [u8]>,
+    expected: Vec<i64>,
+    alarm: Vec<Option<i64>>,
+    target: Vec<Option<&'a [u8]>>,
+    spoils: Vec<Option<i64>>,
+    forget_at: Vec<Option<i64>>,
+    standing: Vec<i16>,
+    awaited: Vec<bool>,
+    digest: Vec<Option<&'a [u8]>>,
+    record: Vec<&'a [u8]>,
+    terms: Vec<Option<&'a [u8]>>,
+    books: Books<'a>,
+}
+
+#[derive(Default)]
+struct Books<'a> {
+    number: Vec<Option<i32>>,
+    day: Vec<i64>,
+    tenant: Vec<&'a [u8]>,
+    kind: Vec<&'a [u8]>,
+    line: Vec<&'static str>,
+    amount: Vec<i64>,
+}
+
+impl<'a> Columns<'a> {
+    pub(crate) fn of(batch: &'a Batch) -> Self {
+        let mut columns = Self::default();
+        for (number, Contest { write, .. }) in (0..).zip(&batch.contests) {
+            columns.push(number, write);
+            let terms = &write.order.terms;
+            columns.books.push(Some(number), Day::of(write.at), &terms.tenant, &terms.kind, &write.tally);
+        }
+        for addition in &batch.additions {
+            let Line { day, tenant, kind } = &addition.line;
+            columns.books.push(None, *day, tenant, kind, &addition.tally);
+        }
+        columns
+    }
+
+    fn push(&mut self, number: i32, write: &'a Write) {
+        let marks = &write.marks;
+        self.number.push(number);
+        self.key.push(&write.order.key.0);
+        self.expected.push(write.expected.0.cast_signed());
+        self.alarm.push(marks.alarm);
+        self.target.push(marks.shelf.as_ref().map(|(target, _)| &target.0[..]));
+        self.spoils.push(marks.shelf.map(|(_, spoils)| spoils));
+        self.forget_at.push(marks.forget_at);
+        self.standing.push(marks.standing);
+        self.awaited.push(marks.awaited);
+        self.digest.push(write.digest.as_ref().map(|digest| &digest[..]));
+        self.record.push(&write.record);
+        self.terms.push(write.sends_terms.then_some(&*write.terms));
+    }
+
+    /// In the order in which the statement counts them; `rest` stands behind the columns.
+    pub(crate) fn params<'b>(&'b self, rest: Params<'b>) -> Vec<(&'b (dyn ToSql + Sync), Type)> {
+        let books = &self.books;
+        let mut params: Vec<(&'b (dyn ToSql + Sync), Type)> = vec![
+            (&self.number, Type::INT4_ARRAY),
+            (&self.key, Type::BYTEA_ARRAY),
+            (&self.expected, Type::INT8_ARRAY),
+            (&self.alarm, Type::INT8_ARRAY),
+            (&self.target, Type::BYTEA_ARRAY),
+            (&self.spoils, Type::INT8_ARRAY),
+            (&self.forget_at, Type::INT8_ARRAY),
+            (&self.standing, Type::INT2_ARRAY),
+            (&self.awaited, Type::BOOL_ARRAY),
+            (&self.digest, Type::BYTEA_ARRAY),
+            (&self.record, Type::BYTEA_ARRAY),
+            (&self.terms, Type::BYTEA_ARRAY),
+            (&books.number, Type::INT4_ARRAY),
+            (&books.day, Type::INT8_ARRAY),
+            (&books.tenant, Type::BYTEA_ARRAY),
+            (&books.kind, Type::BYTEA_ARRAY),
+            (&books.line, Type::TEXT_ARRAY),
+            (&books.amount, Type::INT8_ARRAY),
+        ];
+        params.extend(rest.iter().map(|(value, of)| (*value, of.clone())));
+        params
+    }
+}
+
+impl<'a> Books<'a> {
+    fn push(&mut self, number: Option<i32>, day: Day, tenant: &'a str, kind: &'a str, tally: &Tally) {
+        for (line, amount) in tally.lines().filter(|(_, amount)| *amount > 0) {
+            self.number.push(number);
+            self.day.push(row::count(day.0));
+            self.tenant.push(tenant.as_bytes());
+            self.kind.push(kind.as_bytes());
+            self.line.push(line);
+            self.amount.push(row::count(amount));
+        }
+    }
+}
+
+/// What the answer says of each contest, in their order.
+pub(crate) fn outcomes(rows: &[Row], batch: &Batch) -> Result<Vec<Outcome>, Trouble> {
+    sealed(rows)?;
+    let mut outcomes: Vec<_> = batch.contests.iter().map(|_| Outcome::LostUnseen).collect();
+    for row in rows {
+        let Some(number) = column::<Option<i32>>(row, 2)? else { continue };
+        let at = usize::try_from(number).ok().filter(|at| *at < outcomes.len());
+        let at = at.ok_or_else(|| Trouble::Garbled("it answers what was not asked".into()))?;
+        outcomes[at] = outcome(row, &batch.contests[at].write)?;
+    }
+    Ok(outcomes)
+}
+
+/// Every statement that writes tells first whether the store is sealed.
+pub(crate) fn sealed(rows: &[Row]) -> Result<(), Trouble> {
+    let Some(row) = rows.first() else { return Err(Trouble::Garbled("it answers nothing".into())) };
+    match column::<Option<&[u8]>>(row, 0)? {
+        Some(note) => Err(Sealed { note: String::from_utf8_lossy(note).into_owned() }.into()),
+        None => Ok(()),
+    }
+}
+
+fn outcome(row: &Row, write: &Write) -> Result<Outcome, Trouble> {
+    if let Some(version) = column::<Option<i64>>(row, 3)? {
+        return Ok(Outcome::Done(row::version(version)));
+    }
+    if column::<Option<bool>>(row, 4)? == Some(true) {
+        return Ok(Outcome::WantsTerms);
+    }
+    let Some(version) = column::<Option<i64>>(row, 6)? else {
+        let is_gone = write.expected != Version::ABSENT;
+        return Ok(if is_gone { Outcome::Lost(None) } else { Outcome::LostUnseen });
+    };
+    if row::version(version) == write.expected {
+        return Ok(Outcome::LostUnseen);
+    }
+    Ok(Outcome::Lost(Some(row::found(row, 5)?)))
+}
+
+/// The orders of a batch that have become news, by what became of them.
+pub(crate) fn news(batch: &Batch, outcomes: &[Outcome]) -> Vec<Key> {
+    let is_news = |(contest, outcome): &(&Contest, &Outcome)| {
+        matches!(outcome, Outcome::Done(_)) && !contest.write.marks.awaited
+    };
+    let pairs = batch.contests.iter().zip(outcomes);
+    pairs.filter(is_news).map(|(contest, _)| contest.write.order.key).collect()
+}

@@ -1,0 +1,314 @@
+//! Where callers leave what is to be written, and where writers take as much of it as fits into one statement. The line
+//! is bounded. No order is in two statements at once, and whoever wants the same step of the same order as somebody
+//! before him needs none of his own: he has lost, and is told to whom.
+
+use crate::row::{Marks, SENT_TERMS_BYTES_MAX};
+use crate::trouble::Trouble;
+use quittance_lifecycle::{Key, Order, Tally, Timestamp};
+use quittance_ports::{Commit, Line, StoreError, Version};
+use quittance_record::{encode_order, encode_terms};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{Notify, oneshot};
+
+/// How much waits at most; whoever comes then is told that the store is not available.
+const WAITING_MAX: usize = 65_536;
+const COMMITS_MAX: usize = 256;
+const COUNTS_MAX: usize = 1024;
+const BATCH_BYTES_MAX: usize = 8 << 20;
+/// So many keys fit into one notice, which holds less than 8,000 bytes.
+const NEWS_MAX: usize = 120;
+
+pub(crate) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
+
+/// An order to be written, ready to be sent.
+pub(crate) struct Write {
+    pub(crate) expected: Version,
+    pub(crate) order: Arc<Order>,
+    pub(crate) tally: Tally,
+    pub(crate) at: Timestamp,
+    pub(crate) marks: Marks,
+    pub(crate) record: Vec<u8>,
+    pub(crate) terms: Vec<u8>,
+    /// Only of terms that are not worth sending at every step.
+    pub(crate) digest: Option<[u8; 32]>,
+    pub(crate) sends_terms: bool,
+}
+
+impl Write {
+    pub(crate) fn new(expected: Version, order: &Arc<Order>, tally: &Tally, at: Timestamp) -> Self {
+        let terms = encode_terms(&order.terms);
+        let digest = (terms.len() > SENT_TERMS_BYTES_MAX).then(|| Sha256::digest(&terms).into());
+        Self {
+            expected,
+            order: Arc::clone(order),
+            tally: *tally,
+            at,
+            marks: Marks::of(order),
+            record: encode_order(order),
+            terms,
+            digest,
+            sends_terms: expected == Version::ABSENT || digest.is_none(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.record.len() + if self.sends_terms { self.terms.len() } else { 0 }
+    }
+}
+
+/// One order that is to be written, and everybody who wants the same step of it.
+pub(crate) struct Contest {
+    pub(crate) write: Box<Write>,
+    pub(crate) first: Reply<Commit>,
+    pub(crate) others: Vec<Reply<Commit>>,
+}
+
+pub(crate) struct Addition {
+    pub(crate) line: Line,
+    pub(crate) tally: Tally,
+    pub(crate) reply: Reply<()>,
+}
+
+/// What goes into one statement.
+#[derive(Default)]
+pub(crate) struct Batch {
+    pub(crate) contests: Vec<Contest>,
+    pub(crate) additions: Vec<Addition>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    commits: VecDeque<(Box<Write>, Reply<Commit>)>,
+    additions: VecDeque<Addition>,
+    /// Orders that are in a statement just now.
+    away: BTreeSet<Key>,
+}
+
+pub(crate) struct Desk {
+    waiting: Mutex<Waiting>,
+    waiting_max: usize,
+    pub(crate) bell: Notify,
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        Self::for_so_many(WAITING_MAX)
+    }
+}
+
+impl Desk {
+    fn for_so_many(waiting_max: usize) -> Self {
+        Self { waiting: Mutex::default(), waiting_max, bell: Notify::new() }
+    }
+
+    /// A panic elsewhere cannot have left a line half-written.
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn commit(
+        &self,
+        write: Write,
+    ) -> Result<oneshot::Receiver<Result<Commit, StoreError>>, Trouble> {
+        let (reply, answer) = oneshot::channel();
+        let mut waiting = self.waiting();
+        waiting.has_room(self.waiting_max)?;
+        waiting.commits.push_back((Box::new(write), reply));
+        drop(waiting);
+        self.bell.notify_one();
+        Ok(answer)
+    }
+
+    pub(crate) fn add(
+        &self,
+        line: Line,
+        tally: Tally,
+    ) -> Result<oneshot::Receiver<Result<(), StoreError>>, Trouble> {
+        let (reply, answer) = oneshot::channel();
+        let mut waiting = self.waiting();
+        waiting.has_room(self.waiting_max)?;
+        waiting.additions.push_back(Addition { line, tally, reply });
+        drop(waiting);
+        self.bell.notify_one();
+        Ok(answer)
+    }
+
+    /// As much as fits; nothing if nothing can be done just now. Whoever has left is left out.
+    pub(crate) fn take(&self) -> Batch {
+        let mut waiting = self.waiting();
+        let batch = waiting.take();
+        let is_more = !waiting.commits.is_empty() || !waiting.additions.is_empty();
+        drop(waiting);
+        if is_more && !batch.is_empty() {
+            self.bell.notify_one();
+        }
+        batch
+    }
+
+    /// These orders are in no statement any more.
+    pub(crate) fn bring_back(&self, keys: &[Key]) {
+        let mut waiting = self.waiting();
+        for key in keys {
+            waiting.away.remove(key);
+        }
+        let is_more = !waiting.commits.is_empty();
+        drop(waiting);
+        if is_more {
+            self.bell.notify_one();
+        }
+    }
+}
+
+impl Batch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.contests.is_empty() && self.additions.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.contests.len() + self.additions.len()
+    }
+
+    /// In two, neither of which is empty if there are two.
+    pub(crate) fn halve(mut self) -> (Self, Self) {
+        let at = self.len() / 2;
+        let contests = self.contests.split_off(at.min(self.contests.len()));
+        let additions = self.additions.split_off(at - self.contests.len());
+        (self, Self { contests, additions })
+    }
+
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.contests.iter().map(|contest| contest.write.order.key).collect()
+    }
+}
+
+impl Waiting {
+    fn has_room(&self, waiting_max: usize) -> Result<(), Trouble> {
+        let waiting = self.commits.len() + self.additions.len();
+        if waiting < waiting_max { Ok(()) } else { Err(Trouble::Crowded { waiting }) }
+    }
+
+    fn take(&mut self) -> Batch {
+        let mut batch = Batch::default();
+        let mut places: BTreeMap<Key, usize> = BTreeMap::new();
+        let (mut bytes, mut news) = (0, 0);
+        let mut left = VecDeque::new();
+        while let Some((write, reply)) = self.commits.pop_front() {
+            if reply.is_closed() {
+                continue;
+            }
+            let key = write.order.key;
+            if let Some(place) = places.get(&key) {
+                let contest = &mut batch.contests[*place];
+                if contest.write.expected == write.expected {
+                    contest.others.push(reply);
+                } else {
+                    left.push_back((write, reply));
+                }
+                continue;
+            }
+            if self.away.contains(&key) {
+                left.push_back((write, reply));
+                continue;
+            }
+            bytes += write.bytes();
+            news += usize::from(!write.marks.awaited);
+            let is_full = batch.contests.len() == COMMITS_MAX || bytes > BATCH_BYTES_MAX || news > NEWS_MAX;
+            if is_full && !batch.contests.is_empty() {
+                left.push_back((write, reply));
+                break;
+            }
+            places.insert(key, batch.contests.len());
+            batch.contests.push(Contest { write, first: reply, others: Vec::new() });
+        }
+        // What was passed over stands before what was not reached.
+        left.append(&mut self.commits);
+        self.commits = left;
+        self.away.extend(places.keys());
+        let counts = self.additions.len().min(COUNTS_MAX);
+        batch.additions.extend(self.additions.drain(..counts));
+        batch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Batch, Desk, NEWS_MAX, Write};
+    use crate::trouble::Trouble;
+    use quittance_lifecycle::Tally;
+    use quittance_ports::conformance::samples::{self, START, Sample};
+    use quittance_ports::{Line, Version};
+
+    fn write(sample: &Sample, expected: u64) -> Write {
+        Write::new(Version(expected), &sample.order, &Tally::default(), START)
+    }
+
+    fn sizes(batch: &Batch) -> Vec<usize> {
+        batch.contests.iter().map(|contest| 1 + contest.others.len()).collect()
+    }
+
+    #[test]
+    fn whoever_finds_the_line_full_is_told_so_at_once() {
+        let desk = Desk::for_so_many(2);
+        let order = samples::queued("one", START);
+        let _first = desk.commit(write(&order, 0)).unwrap();
+        let line = Line::of(&order.order, START);
+        let _second = desk.add(line.clone(), Tally::default()).unwrap();
+        assert!(matches!(desk.commit(write(&order, 0)), Err(Trouble::Crowded { waiting: 2 })));
+        assert!(matches!(desk.add(line, Tally::default()), Err(Trouble::Crowded { waiting: 2 })));
+        assert_eq!(desk.take().len(), 2);
+        assert!(desk.commit(write(&order, 0)).is_ok(), "there is room again");
+    }
+
+    #[test]
+    fn those_who_want_the_same_step_share_a_place_and_no_order_is_away_twice() {
+        let desk = Desk::default();
+        let (one, two) = (samples::queued("one", START), samples::queued("two", START));
+        let _waiting = [(&one, 0), (&one, 0), (&one, 7), (&two, 3), (&one, 0)]
+            .map(|(sample, expected)| desk.commit(write(sample, expected)).unwrap());
+        let batch = desk.take();
+        assert_eq!(sizes(&batch), [3, 1], "the one with another version waits");
+        assert!(desk.take().is_empty(), "its order is away");
+        desk.bring_back(&batch.keys());
+        assert_eq!(sizes(&desk.take()), [1]);
+    }
+
+    #[test]
+    fn whoever_has_left_is_left_out() {
+        let desk = Desk::default();
+        let [one, two] = ["one", "two"].map(|name| samples::queued(name, START));
+        drop(desk.commit(write(&one, 0)).unwrap());
+        let _stays = desk.commit(write(&two, 0)).unwrap();
+        assert_eq!(desk.take().keys(), [two.order.key]);
+    }
+
+    #[test]
+    fn no_more_news_are_taken_than_one_notice_holds_and_none_is_left_behind() {
+        let desk = Desk::default();
+        let news: Vec<_> = (0..=NEWS_MAX).map(|n| samples::failed(&format!("order {n}"), START)).collect();
+        let _waiting: Vec<_> = news.iter().map(|sample| desk.commit(write(sample, 0)).unwrap()).collect();
+        assert_eq!([desk.take().len(), desk.take().len(), desk.take().len()], [NEWS_MAX, 1, 0]);
+    }
+
+    #[test]
+    fn a_batch_is_halved_until_everybody_is_alone() {
+        let desk = Desk::default();
+        let orders: Vec<_> = (0..3).map(|n| samples::queued(&format!("order {n}"), START)).collect();
+        let _waiting: Vec<_> = orders.iter().map(|sample| desk.commit(write(sample, 0)).unwrap()).collect();
+        let _added: Vec<_> = orders
+            .iter()
+            .map(|sample| desk.add(Line::of(&sample.order, START), Tally::default()).unwrap())
+            .collect();
+        let mut whole = vec![desk.take()];
+        let mut alone = 0;
+        while let Some(batch) = whole.pop() {
+            if batch.len() == 1 {
+                alone += 1;
+            } else {
+                whole.extend(<[Batch; 2]>::from(batch.halve()));
+            }
+        }
+        assert_eq!(alone, 6);
+    }
+}

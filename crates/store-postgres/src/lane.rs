@@ -1,0 +1,239 @@
+//! A connection that comes back by itself. A task of its own keeps it, calls share it and are answered in turn, and each
+//! of them ends in time: whoever waits too long takes the connection to be dead, and it is made anew.
+
+use crate::settings::Settings;
+use crate::tls::{self, BadCa};
+use crate::trouble::Trouble;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Config, Connection, Row, Socket};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+const BACKOFF_MIN: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// Opening a store is no call that somebody waits for behind a counter.
+const OPEN_WAIT: Duration = Duration::from_secs(10);
+
+pub(crate) type Params<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+pub(crate) type Wire = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+
+/// How to reach one server.
+#[derive(Clone)]
+pub(crate) struct Dial {
+    config: Config,
+    tls: MakeRustlsConnect,
+    wait: Duration,
+}
+
+impl Dial {
+    pub(crate) fn main(settings: &Settings) -> Result<Self, BadCa> {
+        let tls = tls::connector(&settings.server, settings.ca.as_deref())?;
+        Ok(Self { config: settings.server.config.clone(), tls, wait: settings.call_wait })
+    }
+
+    pub(crate) fn listening(settings: &Settings) -> Result<Self, BadCa> {
+        let server = settings.listen_server();
+        let tls = tls::connector(server, settings.ca.as_deref())?;
+        Ok(Self { config: server.config.clone(), tls, wait: settings.call_wait })
+    }
+
+    /// For opening, which may take longer than a call.
+    pub(crate) fn patient(&self) -> Self {
+        Self { wait: self.wait.max(OPEN_WAIT), ..self.clone() }
+    }
+
+    pub(crate) async fn connect(&self) -> Result<(Client, Wire), Refused> {
+        match timeout(self.wait, self.config.connect(self.tls.clone())).await {
+            Ok(connected) => connected.map_err(Refused::Said),
+            Err(_) => Err(Refused::Silent(self.wait)),
+        }
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    Said(tokio_postgres::Error),
+    Silent(Duration),
+}
+
+impl Refused {
+    pub(crate) fn trouble(&self) -> Trouble {
+        match self {
+            Self::Said(error) => Trouble::of(error),
+            Self::Silent(wait) => Trouble::Slow(*wait),
+        }
+    }
+}
+
+/// The pause before the next try, twice as long each time.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff(Option<Duration>);
+
+impl Backoff {
+    pub(crate) async fn pause(&mut self) {
+        let span = self.0.map_or(BACKOFF_MIN, |last| (last * 2).min(BACKOFF_MAX));
+        self.0 = Some(span);
+        sleep(span).await;
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.0 = None;
+    }
+}
+
+#[derive(Clone)]
+enum State {
+    /// It is being made, and whoever comes waits for it.
+    Connecting,
+    Up {
+        client: Arc<Client>,
+        number: u64,
+    },
+    /// The last try has failed. Nobody waits for the next one: calls are told at once.
+    Down(Trouble),
+}
+
+/// What calls hold.
+pub(crate) struct Lane {
+    state: watch::Receiver<State>,
+    /// The last connection that somebody has found to be dead.
+    condemned: watch::Sender<u64>,
+    dial: Dial,
+    in_flight: AtomicUsize,
+}
+
+impl Lane {
+    /// And the task that keeps it up.
+    pub(crate) fn new(dial: Dial) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        let (tell, state) = watch::channel(State::Connecting);
+        let (condemned, doom) = watch::channel(0);
+        let keeping = keep(dial.clone(), tell, doom);
+        (Self { state, condemned, dial, in_flight: AtomicUsize::new(0) }, keeping)
+    }
+
+    /// Sends one statement and waits for all of its answer, for as long as a call may take.
+    pub(crate) async fn ask(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, Trouble> {
+        self.use_up(async |client| client.query_typed(statement, params).await).await
+    }
+
+    /// Sends several statements in one message, which the server takes as one transaction.
+    pub(crate) async fn run(&self, statements: &str) -> Result<(), Trouble> {
+        self.use_up(async |client| client.batch_execute(statements).await).await
+    }
+
+    async fn use_up<T>(
+        &self,
+        call: impl AsyncFnOnce(&Client) -> Result<T, tokio_postgres::Error>,
+    ) -> Result<T, Trouble> {
+        let _counted = InFlight::new(&self.in_flight);
+        let deadline = Instant::now() + self.dial.wait;
+        let (client, number) = self.connected(deadline).await?;
+        let answer = match timeout_at(deadline, call(&client)).await {
+            Ok(answer) => answer.map_err(|error| Trouble::of(&error)),
+            Err(_) => {
+                self.call_off(&client);
+                Err(Trouble::Slow(self.dial.wait))
+            }
+        };
+        if answer.as_ref().is_err_and(Trouble::ends_the_connection) {
+            self.condemned.send_if_modified(|last| {
+                let is_news = *last < number;
+                *last = number.max(*last);
+                is_news
+            });
+        }
+        answer
+    }
+
+    /// Waits while it is being made, and no longer.
+    async fn connected(&self, deadline: Instant) -> Result<(Arc<Client>, u64), Trouble> {
+        let mut watched = self.state.clone();
+        // One that is found to be dead is as good as gone, even if the keeper has not heard of it yet.
+        let settled = watched.wait_for(|state| match state {
+            State::Connecting => false,
+            State::Up { number, .. } => *number > *self.condemned.borrow(),
+            State::Down(_) => true,
+        });
+        let state = match timeout_at(deadline, settled).await {
+            Ok(Ok(state)) => state.clone(),
+            Ok(Err(_)) => return Err(Trouble::Cut),
+            Err(_) => return Err(Trouble::Slow(self.dial.wait)),
+        };
+        match state {
+            State::Up { client, number } => Ok((client, number)),
+            State::Down(trouble) => Err(trouble),
+            State::Connecting => Err(Trouble::Cut),
+        }
+    }
+
+    pub(crate) fn is_up(&self) -> bool {
+        matches!(&*self.state.borrow(), State::Up { client, number } if !client.is_closed() && *number > *self.condemned.borrow())
+    }
+
+    /// How many wait here, and far more if it is not up: where a call is answered soonest.
+    pub(crate) fn burden(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed) + if self.is_up() { 0 } else { usize::MAX / 2 }
+    }
+
+    /// A statement that nobody waits for should not hold its locks any longer. If the server does not even listen to
+    /// this, there is nothing to be done.
+    fn call_off(&self, client: &Client) {
+        let (token, tls, wait) = (client.cancel_token(), self.dial.tls.clone(), self.dial.wait);
+        drop(tokio::spawn(async move { timeout(wait, token.cancel_query(tls)).await }));
+    }
+}
+
+/// Counts a call for as long as it lives, however it ends.
+struct InFlight<'a>(&'a AtomicUsize);
+
+impl<'a> InFlight<'a> {
+    fn new(count: &'a AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn keep(dial: Dial, state: watch::Sender<State>, mut condemned: watch::Receiver<u64>) {
+    let mut backoff = Backoff::default();
+    let mut number = 0;
+    loop {
+        let (client, wire) = match dial.connect().await {
+            Ok(connected) => connected,
+            Err(refused) => {
+                let trouble = refused.trouble();
+                if !matches!(&*state.borrow(), State::Down(_)) {
+                    tracing::warn!(%trouble, "PostgreSQL is away");
+                }
+                drop(state.send_replace(State::Down(trouble)));
+                backoff.pause().await;
+                continue;
+            }
+        };
+        number += 1;
+        let since = Instant::now();
+        drop(state.send_replace(State::Up { client: Arc::new(client), number }));
+        tokio::select! {
+            // How it ended does not matter: whoever had a statement in it is told there.
+            _ended = wire => {}
+            _doomed = condemned.wait_for(|last| *last >= number) => {}
+        }
+        drop(state.send_replace(State::Connecting));
+        // A server that takes connections and drops them again must not be asked in a tight loop.
+        if since.elapsed() > BACKOFF_MAX {
+            backoff.end();
+        }
+        backoff.pause().await;
+    }
+}

@@ -1,0 +1,114 @@
+//! Who works on this store, by the clock of the server, and whether it is closed.
+
+use crate::PostgresStore;
+use crate::checkup;
+use crate::lane::Params;
+use crate::notices::hex;
+use crate::row::{self, column};
+use crate::trouble::Trouble;
+use async_trait::async_trait;
+use quittance_lifecycle::Timestamp;
+use quittance_ports::roster::CARD_LIFE;
+use quittance_ports::{Card, Finding, Roll, Roster, Signed, StoreError};
+use quittance_record::{decode_card, encode_card};
+use tokio_postgres::types::Type;
+
+const SIGNING: &str = "signing in";
+const CALLING: &str = "calling the roll";
+const SEALING: &str = "sealing the store";
+const LOOKING: &str = "looking at the server's settings";
+const SHARING: &str = "sharing the secret of the nodes";
+
+/// All nodes sign callbacks with it.
+const SECRET: &str = "callbacks";
+/// Somebody else draws at the same time at most once.
+const DRAWS_MAX: usize = 3;
+
+impl PostgresStore {
+    /// What all nodes have in common: `drawn` if nobody has drawn before, and else what was drawn then.
+    pub async fn shared_secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], StoreError> {
+        self.secret(drawn).await.map_err(|trouble| trouble.while_doing(SHARING))
+    }
+
+    async fn secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], Trouble> {
+        let drawn = &drawn[..];
+        let params: Params<'_> = &[(&SECRET, Type::TEXT), (&drawn, Type::BYTEA)];
+        for _draw in 0..DRAWS_MAX {
+            let rows = self.shared().ask(&self.shared().statements.share_secret, params).await?;
+            // Nothing, if another node drew while this statement ran: it is there now.
+            if let Some(row) = rows.first() {
+                let secret = column::<&[u8]>(row, 0)?;
+                return secret
+                    .try_into()
+                    .map_err(|_| Trouble::Garbled("the secret is not 32 bytes long".into()));
+            }
+        }
+        Err(Trouble::Contended)
+    }
+
+    async fn renew(&self, card: &Card) -> Result<Timestamp, Trouble> {
+        let (node, written) = (card.node.cast_signed(), encode_card(card));
+        let life = i64::try_from(CARD_LIFE.as_millis()).unwrap_or(i64::MAX);
+        let params: Params<'_> = &[(&node, Type::INT8), (&written, Type::BYTEA), (&life, Type::INT8)];
+        let rows = self.shared().ask(&self.shared().statements.sign_in, params).await?;
+        let row = rows.first().ok_or_else(|| Trouble::Garbled("it does not say when".into()))?;
+        Ok(row::read_moment(column(row, 0)?))
+    }
+
+    async fn call_roll(&self) -> Result<Roll, Trouble> {
+        let rows = self.shared().ask(&self.shared().statements.roll, &[]).await?;
+        let mut roll = Roll::default();
+        for row in &rows {
+            roll.now = row::read_moment(column(row, 0)?);
+            let Some(card) = column::<Option<&[u8]>>(row, 1)? else { continue };
+            // What a later version says of itself in another way is not understood here.
+            let Ok(card) = decode_card(card) else { continue };
+            roll.nodes.push(Signed { card, seen: row::read_moment(column(row, 2)?) });
+        }
+        roll.nodes.sort_by_key(|signed| signed.card.node);
+        Ok(roll)
+    }
+
+    async fn close(&self, note: Option<&str>) -> Result<(), Trouble> {
+        let shared = self.shared();
+        let Some(note) = note else { return shared.ask(&shared.statements.unseal, &[]).await.map(drop) };
+        let wait = shared.settings.call_wait.as_millis().max(1).to_string();
+        let seal = shared.statements.seal.replace("{wait}", &wait).replace("{note}", &hex(note.as_bytes()));
+        shared.reader().run(&seal).await
+    }
+
+    async fn seal_note(&self) -> Result<Option<String>, Trouble> {
+        let rows = self.shared().ask(&self.shared().statements.sealed, &[]).await?;
+        let read = |row| Ok(String::from_utf8_lossy(column(row, 0)?).into_owned());
+        rows.first().map(read).transpose()
+    }
+}
+
+#[async_trait]
+impl Roster for PostgresStore {
+    async fn sign_in(&self, card: &Card) -> Result<Timestamp, StoreError> {
+        self.renew(card).await.map_err(|trouble| trouble.while_doing(SIGNING))
+    }
+
+    async fn sign_out(&self, node: u64) -> Result<(), StoreError> {
+        let node = node.cast_signed();
+        let gone = self.shared().ask(&self.shared().statements.sign_out, &[(&node, Type::INT8)]).await;
+        gone.map(drop).map_err(|trouble| trouble.while_doing(SIGNING))
+    }
+
+    async fn roll(&self) -> Result<Roll, StoreError> {
+        self.call_roll().await.map_err(|trouble| trouble.while_doing(CALLING))
+    }
+
+    async fn seal(&self, note: Option<&str>) -> Result<(), StoreError> {
+        self.close(note).await.map_err(|trouble| trouble.while_doing(SEALING))
+    }
+
+    async fn sealed(&self) -> Result<Option<String>, StoreError> {
+        self.seal_note().await.map_err(|trouble| trouble.while_doing(SEALING))
+    }
+
+    async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {
+        checkup::findings(self.shared()).await.map_err(|trouble| trouble.while_doing(LOOKING))
+    }
+}

@@ -1,0 +1,312 @@
+//! Where the server is and how it is spoken to. A password is taken out of the address as soon as it is read, and is in
+//! nothing that is shown.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+
+const SCHEMA: &str = "quittance";
+/// PostgreSQL cuts longer names off without a word, and two schemas could become one.
+const SCHEMA_BYTES_MAX: usize = 63;
+const CONNECTIONS: usize = 4;
+const CONNECTIONS_MAX: usize = 64;
+const RECHECK: Duration = Duration::from_secs(5);
+const CALL_WAIT: Duration = Duration::from_secs(3);
+
+/// How the connection is protected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protection {
+    Disable,
+    /// Encrypted if the server can. Who it is is checked only against an authority that was given.
+    Prefer,
+    /// Encrypted, or not at all.
+    Require,
+    /// Encrypted, and the server proves its name to the authority that was given, or to one that everybody knows.
+    VerifyFull,
+}
+
+/// Where the orders are.
+///
+/// The address is `postgres://user:password@host:port/database`, and after a `?` it may say
+///
+/// | option | means |
+/// | --- | --- |
+/// | `sslmode` | `disable`; `prefer` (the default): encrypted if the server can; `require`: encrypted; `verify-full`: encrypted, and the server's certificate is checked. With an authority of one's own it is checked in all modes but the first |
+/// | `schema` | the schema in which the tables are, `quittance` unless told |
+/// | `connections` | how many connections a node keeps open, 4 unless told, at least 2; the one that listens is not among them |
+///
+/// and whatever else the driver knows, such as `connect_timeout` or `target_session_attrs`.
+#[derive(Clone)]
+pub struct Settings {
+    pub(crate) server: Server,
+    pub(crate) listen: Option<Server>,
+    pub(crate) schema: String,
+    pub(crate) connections: usize,
+    pub(crate) ca: Option<Vec<u8>>,
+    pub(crate) migrate: bool,
+    pub(crate) recheck: Duration,
+    pub(crate) call_wait: Duration,
+}
+
+/// One address.
+#[derive(Clone)]
+pub(crate) struct Server {
+    pub(crate) config: Config,
+    pub(crate) protection: Protection,
+}
+
+/// Why an address is not taken. It never shows what stood there: that may be a password.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadUrl {
+    #[error("the address of a PostgreSQL store begins with postgres:// or postgresql://")]
+    Scheme,
+    #[error(
+        "the address of the PostgreSQL store cannot be understood: it is postgres://user@host:port/database?option=value, with % before what is special"
+    )]
+    Malformed,
+    #[error("the address of the PostgreSQL store names no host")]
+    NoHost,
+    #[error("`sslmode` is one of disable, prefer, require, verify-full")]
+    SslMode,
+    #[error(
+        "`schema` is a name of 1 to {SCHEMA_BYTES_MAX} bytes without a zero byte or braces, and does not begin with pg_"
+    )]
+    Schema,
+    #[error("`connections` is a number from 2 to {CONNECTIONS_MAX}")]
+    Connections,
+    #[error("the address to listen at says nothing but where it is and `sslmode`: the schema is the same")]
+    NotForListening,
+}
+
+/// What an address says, ours apart from what the driver understands.
+struct Read {
+    server: Server,
+    schema: Option<String>,
+    connections: Option<usize>,
+}
+
+impl Settings {
+    pub fn parse(url: &str) -> Result<Self, BadUrl> {
+        let Read { server, schema, connections } = read(url)?;
+        Ok(Self {
+            server,
+            listen: None,
+            schema: schema.unwrap_or_else(|| SCHEMA.to_owned()),
+            connections: connections.unwrap_or(CONNECTIONS),
+            ca: None,
+            migrate: true,
+            recheck: RECHECK,
+            call_wait: CALL_WAIT,
+        })
+    }
+
+    /// It holds for both addresses.
+    #[must_use]
+    pub fn with_password(mut self, password: &str) -> Self {
+        self.server.config.password(password);
+        if let Some(listen) = &mut self.listen {
+            listen.config.password(password);
+        }
+        self
+    }
+
+    /// The authority that the server's certificate must come from, and none but it.
+    #[must_use]
+    pub fn with_ca(mut self, pem: Vec<u8>) -> Self {
+        self.ca = Some(pem);
+        self
+    }
+
+    /// Where to listen for word of other nodes: past a pooler that gives a connection to somebody else after each
+    /// transaction, for through one nothing would be heard.
+    pub fn with_listen_url(mut self, url: &str) -> Result<Self, BadUrl> {
+        let Read { mut server, schema, connections } = read(url)?;
+        if schema.is_some_and(|schema| schema != self.schema) || connections.is_some() {
+            return Err(BadUrl::NotForListening);
+        }
+        if let (None, Some(password)) = (server.config.get_password(), self.server.config.get_password()) {
+            server.config.password(password);
+        }
+        self.listen = Some(server);
+        Ok(self)
+    }
+
+    /// Whether the schema is made, and brought up to date, when the store is opened.
+    #[must_use]
+    pub const fn with_migrate(mut self, yes: bool) -> Self {
+        self.migrate = yes;
+        self
+    }
+
+    /// How often whoever waits is looked after in case word was lost.
+    #[must_use]
+    pub const fn with_recheck(mut self, span: Duration) -> Self {
+        self.recheck = span;
+        self
+    }
+
+    /// Every call answers within it.
+    #[must_use]
+    pub const fn with_call_wait(mut self, span: Duration) -> Self {
+        self.call_wait = span;
+        self
+    }
+
+    /// For people; without the password.
+    #[must_use]
+    pub fn address(&self) -> String {
+        let Server { config, .. } = &self.server;
+        let user = config.get_user().map(|user| format!("{user}@")).unwrap_or_default();
+        let hosts: Vec<String> = config.get_hosts().iter().map(shown_host).collect();
+        let port = config.get_ports().first().map_or(String::new(), |port| format!(":{port}"));
+        let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
+        format!("postgres://{user}{}{port}/{database}?schema={}", hosts.join(","), self.schema)
+    }
+
+    pub(crate) fn listen_server(&self) -> &Server {
+        self.listen.as_ref().unwrap_or(&self.server)
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Settings").field(&self.address()).finish()
+    }
+}
+
+fn shown_host(host: &Host) -> String {
+    match host {
+        Host::Tcp(name) if name.contains(':') => format!("[{name}]"),
+        Host::Tcp(name) => name.clone(),
+        #[cfg(unix)]
+        Host::Unix(path) => path.display().to_string(),
+    }
+}
+
+fn read(url: &str) -> Result<Read, BadUrl> {
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        return Err(BadUrl::Scheme);
+    }
+    let (place, options) = url.split_once('?').unwrap_or((url, ""));
+    let (mut protection, mut schema, mut connections) = (Protection::Prefer, None, None);
+    let mut others = Vec::new();
+    for option in options.split('&').filter(|option| !option.is_empty()) {
+        let (name, value) = option.split_once('=').ok_or(BadUrl::Malformed)?;
+        match name {
+            "sslmode" => protection = read_protection(value)?,
+            "schema" => schema = Some(read_schema(&unescape(value)?)?),
+            "connections" => connections = Some(read_connections(value)?),
+            _ => others.push(option),
+        }
+    }
+    // What the driver says of a bad address may quote it, and so is not passed on.
+    let plain = format!("{place}?{}", others.join("&"));
+    let mut config = Config::from_str(plain.trim_end_matches('?')).map_err(|_| BadUrl::Malformed)?;
+    if config.get_hosts().is_empty() {
+        return Err(BadUrl::NoHost);
+    }
+    config.ssl_mode(match protection {
+        Protection::Disable => SslMode::Disable,
+        Protection::Prefer => SslMode::Prefer,
+        Protection::Require | Protection::VerifyFull => SslMode::Require,
+    });
+    config.application_name("quittance");
+    Ok(Read { server: Server { config, protection }, schema, connections })
+}
+
+fn read_protection(value: &str) -> Result<Protection, BadUrl> {
+    Ok(match value {
+        "disable" => Protection::Disable,
+        "prefer" => Protection::Prefer,
+        "require" => Protection::Require,
+        "verify-full" => Protection::VerifyFull,
+        _ => return Err(BadUrl::SslMode),
+    })
+}
+
+fn read_schema(name: &str) -> Result<String, BadUrl> {
+    let is_taken = !name.is_empty() && name.len() <= SCHEMA_BYTES_MAX && !name.contains(['\0', '{', '}']);
+    if is_taken && !name.starts_with("pg_") { Ok(name.to_owned()) } else { Err(BadUrl::Schema) }
+}
+
+fn read_connections(value: &str) -> Result<usize, BadUrl> {
+    value.parse().ok().filter(|count| (2..=CONNECTIONS_MAX).contains(count)).ok_or(BadUrl::Connections)
+}
+
+/// Undoes the `%41` of an address.
+fn unescape(value: &str) -> Result<String, BadUrl> {
+    let mut bytes = Vec::with_capacity(value.len());
+    let mut rest = value.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || rest.next().and_then(|byte| char::from(byte).to_digit(16));
+        let (high, low) = digit().zip(digit()).ok_or(BadUrl::Malformed)?;
+        bytes.push(u8::try_from(high * 16 + low).expect("two hexadecimal digits are a byte"));
+    }
+    String::from_utf8(bytes).map_err(|_| BadUrl::Malformed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BadUrl, Protection, Settings};
+
+    #[test]
+    fn an_address_is_read_and_shown_without_its_password() {
+        let url = "postgres://ann:s3cr%40t@db.example.com:6432/orders?schema=so%20many&connections=9&sslmode=verify-full";
+        let settings = Settings::parse(url).unwrap();
+        assert_eq!(settings.address(), "postgres://ann@db.example.com:6432/orders?schema=so many");
+        assert_eq!((settings.connections, settings.server.protection), (9, Protection::VerifyFull));
+        assert_eq!(settings.server.config.get_password(), Some(&b"s3cr@t"[..]));
+        assert!(!format!("{settings:?}").contains("s3cr"));
+        assert_eq!(
+            Settings::parse("postgresql://h/d").unwrap().address(),
+            "postgres://h:5432/d?schema=quittance"
+        );
+    }
+
+    #[test]
+    fn a_bad_address_is_refused_with_a_reason_and_not_quoted() {
+        for (url, why) in [
+            ("redis://h", BadUrl::Scheme),
+            ("postgres://", BadUrl::NoHost),
+            ("postgres://u:s3cret@h:port/d", BadUrl::Malformed),
+            ("postgres://u:s3cret@h/d?nonsense=s3cret", BadUrl::Malformed),
+            ("postgres://u:s3cret@h/d?nonsense", BadUrl::Malformed),
+            ("postgres://h/d?sslmode=allow", BadUrl::SslMode),
+            ("postgres://h/d?schema=", BadUrl::Schema),
+            ("postgres://h/d?schema=pg_x", BadUrl::Schema),
+            ("postgres://h/d?schema=%00", BadUrl::Schema),
+            ("postgres://h/d?schema=%zz", BadUrl::Malformed),
+            ("postgres://h/d?connections=1", BadUrl::Connections),
+        ] {
+            let error = Settings::parse(url).unwrap_err();
+            assert_eq!(error, why, "{url}");
+            assert!(!error.to_string().contains("s3cret") && !format!("{error:?}").contains("s3cret"));
+        }
+        let settings = Settings::parse("postgres://h/d").unwrap();
+        assert_eq!(
+            settings.with_listen_url("postgres://h/d?connections=3").unwrap_err(),
+            BadUrl::NotForListening
+        );
+    }
+
+    #[test]
+    fn one_password_holds_for_both_addresses() {
+        for settings in [
+            Settings::parse("postgres://u:pw@h/d").unwrap().with_listen_url("postgres://u@l/d").unwrap(),
+            Settings::parse("postgres://u@h/d")
+                .unwrap()
+                .with_listen_url("postgres://u@l/d")
+                .unwrap()
+                .with_password("pw"),
+        ] {
+            assert_eq!(settings.listen_server().config.get_password(), Some(&b"pw"[..]));
+            assert_eq!(settings.server.config.get_password(), Some(&b"pw"[..]));
+        }
+    }
+}

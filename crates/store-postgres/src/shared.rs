@@ -1,0 +1,87 @@
+//! What all handles and tasks of one open store share.
+
+use crate::desk::Desk;
+use crate::lane::{Lane, Params};
+use crate::notices::Told;
+use crate::settings::Settings;
+use crate::statements::Statements;
+use crate::trouble::Trouble;
+use quittance_lifecycle::Key;
+use quittance_ports::{Version, Watchers};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_postgres::Row;
+
+/// How often it is looked after whoever waits while nothing is heard.
+pub(crate) const DEAF_RECHECK: Duration = Duration::from_secs(1);
+
+/// Of so many broken records it is remembered that they were told. Beyond that some are told again.
+const BROKEN_MAX: usize = 10_000;
+
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) statements: Statements,
+    /// New for each open store: whose notices are our own.
+    pub(crate) node: u64,
+    pub(crate) desk: Desk,
+    pub(crate) readers: Vec<Lane>,
+    /// One for each writer.
+    pub(crate) writers: Vec<Lane>,
+    pub(crate) watchers: Watchers,
+    pub(crate) told: Told,
+    pub(crate) batches: AtomicU64,
+    pub(crate) round_trips: AtomicU64,
+    /// The last probe of our own that came back.
+    pub(crate) probe: watch::Sender<u64>,
+    /// Whether notices arrive, as far as is known.
+    pub(crate) hears: AtomicBool,
+    broken: Mutex<BTreeSet<(Key, Version)>>,
+}
+
+impl Shared {
+    /// Half of the lanes are for writing.
+    pub(crate) fn new(settings: Settings, statements: Statements, node: u64, mut lanes: Vec<Lane>) -> Self {
+        let writers = lanes.split_off(lanes.len().div_ceil(2));
+        Self {
+            settings,
+            statements,
+            node,
+            desk: Desk::default(),
+            readers: lanes,
+            writers,
+            watchers: Watchers::default(),
+            told: Told::default(),
+            batches: AtomicU64::new(1),
+            round_trips: AtomicU64::new(0),
+            probe: watch::Sender::new(0),
+            hears: AtomicBool::new(false),
+            broken: Mutex::default(),
+        }
+    }
+
+    /// Where it is answered soonest.
+    pub(crate) fn reader(&self) -> &Lane {
+        self.readers.iter().min_by_key(|lane| lane.burden()).expect("there is at least one")
+    }
+
+    pub(crate) async fn ask(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, Trouble> {
+        self.reader().ask(statement, params).await
+    }
+
+    pub(crate) fn recheck_span(&self) -> Duration {
+        let span = self.settings.recheck;
+        if self.hears.load(Ordering::Relaxed) { span } else { span.min(DEAF_RECHECK) }
+    }
+
+    /// Whether this write of this order has not been told to be broken before.
+    pub(crate) fn is_first_broken(&self, key: &Key, version: Version) -> bool {
+        let mut broken = self.broken.lock().unwrap_or_else(PoisonError::into_inner);
+        if broken.len() >= BROKEN_MAX {
+            broken.clear();
+        }
+        broken.insert((*key, version))
+    }
+}

@@ -1,0 +1,224 @@
+//! Every statement that is sent, written out with the name of the schema: nothing relies on what a session remembers, so
+//! a pooler may give each of them to another one. Each is a transaction of its own, so a node that freezes holds no lock.
+
+use sha2::{Digest, Sha256};
+
+pub(crate) struct Statements {
+    pub(crate) commit: String,
+    pub(crate) load: String,
+    pub(crate) claim: String,
+    pub(crate) shelf: String,
+    pub(crate) list_all: String,
+    pub(crate) list_standing: String,
+    pub(crate) set_aside: String,
+    pub(crate) purge: String,
+    pub(crate) books: String,
+    pub(crate) recheck: String,
+    pub(crate) sign_in: String,
+    pub(crate) sign_out: String,
+    pub(crate) roll: String,
+    pub(crate) seal: String,
+    pub(crate) unseal: String,
+    pub(crate) sealed: String,
+    pub(crate) share_secret: String,
+    /// Where this schema's notices are heard; letters and digits only.
+    pub(crate) channel: String,
+}
+
+impl Statements {
+    pub(crate) fn of(schema: &str) -> Self {
+        let quoted = quote(schema);
+        let say = |sql: &str| sql.replace("{schema}", &quoted);
+        let digest = Sha256::digest(schema);
+        let channel =
+            digest[..8].iter().fold("quittance_".to_owned(), |name, byte| format!("{name}{byte:02x}"));
+        // The name of the sequence is a text that holds an identifier.
+        let sequence = format!("{quoted}.versions").replace('\'', "''");
+        Self {
+            commit: say(COMMIT).replace("{sequence}", &sequence),
+            load: say(LOAD),
+            claim: say(CLAIM),
+            shelf: say(SHELF),
+            list_all: say(LIST_ALL),
+            list_standing: say(LIST_STANDING),
+            set_aside: say(SET_ASIDE),
+            purge: say(PURGE),
+            books: say(BOOKS),
+            recheck: say(RECHECK),
+            sign_in: say(SIGN_IN),
+            sign_out: say("DELETE FROM {schema}.nodes WHERE node = $1"),
+            roll: say(ROLL),
+            seal: say(SEAL),
+            unseal: say("DELETE FROM {schema}.seal"),
+            sealed: say("SELECT note FROM {schema}.seal"),
+            share_secret: say(SHARE_SECRET),
+            channel,
+        }
+    }
+}
+
+/// An identifier, whatever it is called.
+pub(crate) fn quote(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// Many commits and additions to the books at once; no key twice.
+///
+/// - Rows that are to be updated are locked first, in the order of their keys, and rows that are to be made come after
+///   them, in the order of theirs: two nodes never wait for each other.
+/// - Whoever places what is there already is told without waiting for anybody, and without writing.
+/// - An update without its large terms is good only if those that are there have the same digest.
+/// - One notice names all orders that are no longer awaited.
+/// - Whoever loses is told what stood there when the statement began.
+const COMMIT: &str = "
+WITH input AS MATERIALIZED (
+    SELECT * FROM unnest($1::int4[], $2::bytea[], $3::int8[], $4::int8[], $5::bytea[], $6::int8[], $7::int8[],
+                         $8::int2[], $9::bool[], $10::bytea[], $11::bytea[], $12::bytea[])
+        AS i(n, key, expected, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms)
+    WHERE NOT EXISTS (SELECT FROM {schema}.seal)
+), locked AS MATERIALIZED (
+    SELECT o.key FROM {schema}.orders AS o JOIN input AS i ON o.key = i.key
+    WHERE i.expected <> 0 ORDER BY o.key FOR UPDATE OF o
+), updated AS (
+    UPDATE {schema}.orders AS o
+    SET version = nextval('{sequence}'), alarm = i.alarm, target = i.target, spoils = i.spoils,
+        forget_at = i.forget_at, standing = i.standing, awaited = i.awaited, digest = i.digest, record = i.record,
+        terms = coalesce(i.terms, o.terms)
+    FROM input AS i JOIN locked AS l ON l.key = i.key
+    WHERE o.key = i.key AND i.expected <> 0 AND o.version = i.expected
+        AND (i.terms IS NOT NULL OR o.digest = i.digest)
+    RETURNING i.n, o.version
+), inserted AS (
+    INSERT INTO {schema}.orders AS o
+        (key, version, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms)
+    SELECT i.key, nextval('{sequence}'), i.alarm, i.target, i.spoils, i.forget_at, i.standing, i.awaited, i.digest,
+           i.record, i.terms
+    FROM (SELECT * FROM input WHERE expected = 0 AND (SELECT count(*) FROM locked) >= 0
+              AND NOT EXISTS (SELECT FROM {schema}.orders AS there WHERE there.key = input.key)
+          ORDER BY key) AS i
+    ON CONFLICT (key) DO NOTHING
+    RETURNING o.key, o.version
+), done AS MATERIALIZED (
+    SELECT n, version FROM updated
+    UNION ALL SELECT i.n, made.version FROM inserted AS made JOIN input AS i ON i.key = made.key
+), booked AS (
+    INSERT INTO {schema}.tallies AS t (day, tenant, kind, line, shard, amount)
+    SELECT b.day, b.tenant, b.kind, b.line, $19::int2, least(sum(b.amount), 9223372036854775807)::int8
+    FROM unnest($13::int4[], $14::int8[], $15::bytea[], $16::bytea[], $17::text[], $18::int8[])
+        AS b(n, day, tenant, kind, line, amount)
+    WHERE CASE WHEN b.n IS NULL THEN NOT EXISTS (SELECT FROM {schema}.seal)
+               ELSE EXISTS (SELECT FROM done WHERE done.n = b.n) END
+    GROUP BY b.day, b.tenant, b.kind, b.line ORDER BY b.day, b.tenant, b.kind, b.line
+    ON CONFLICT (day, tenant, kind, line, shard) DO UPDATE SET amount =
+        CASE WHEN t.amount > 9223372036854775807 - excluded.amount THEN 9223372036854775807
+             ELSE t.amount + excluded.amount END
+), told AS MATERIALIZED (
+    SELECT pg_notify($20::text, $21::text || string_agg(encode(i.key, 'hex'), ''))
+    FROM done JOIN input AS i ON i.n = done.n WHERE NOT i.awaited HAVING count(*) > 0
+)
+SELECT (SELECT note FROM {schema}.seal), (SELECT count(*) FROM told), a.*
+FROM (SELECT) AS once LEFT JOIN (
+    SELECT i.n, done.version AS done,
+           o.version = i.expected AND i.terms IS NULL AND o.digest IS DISTINCT FROM i.digest AS wants_terms,
+           o.key, o.version, o.record, o.terms
+    FROM input AS i LEFT JOIN done ON done.n = i.n
+        LEFT JOIN {schema}.orders AS o ON o.key = i.key AND done.n IS NULL
+) AS a ON true";
+
+const LOAD: &str = "SELECT key, version, record, terms FROM {schema}.orders WHERE key = ANY($1::bytea[])";
+
+/// A claim puts the alarm off and writes nothing else. What others have in hand is passed over. The next alarm is that
+/// of whatever was not claimed here.
+const CLAIM: &str = "
+WITH due AS MATERIALIZED (
+    SELECT key, alarm FROM {schema}.orders
+    WHERE alarm <= $1::int8 AND NOT EXISTS (SELECT FROM {schema}.seal)
+    ORDER BY alarm, key LIMIT $3::int8 FOR UPDATE SKIP LOCKED
+), claimed AS (
+    UPDATE {schema}.orders AS o SET alarm = greatest(due.alarm, $2::int8) FROM due WHERE o.key = due.key
+    RETURNING due.alarm, o.key, o.version, o.record, o.terms
+)
+SELECT (SELECT note FROM {schema}.seal), next.alarm, c.key, c.version, c.record, c.terms
+FROM (SELECT (SELECT o.alarm FROM {schema}.orders AS o
+              WHERE o.alarm IS NOT NULL AND NOT EXISTS (SELECT FROM due WHERE due.key = o.key)
+              ORDER BY o.alarm LIMIT 1) AS alarm) AS next
+    LEFT JOIN claimed AS c ON true
+ORDER BY c.alarm, c.key";
+
+const SHELF: &str = "
+SELECT key FROM {schema}.orders WHERE target = $1::bytea AND spoils > $2::int8 ORDER BY spoils, key LIMIT $3::int8";
+
+const LIST_ALL: &str = "
+SELECT key, version, record, terms FROM {schema}.orders
+WHERE key > $1::bytea ORDER BY key LIMIT $2::int8";
+
+const LIST_STANDING: &str = "
+SELECT key, version, record, terms FROM {schema}.orders
+WHERE standing = $3::int2 AND standing <> 2 AND key > $1::bytea ORDER BY key LIMIT $2::int8";
+
+/// What cannot be understood waits for a person, and stands where he looks. Its alarm stays: it may be a newer version
+/// that wrote it, and can go on with it.
+const SET_ASIDE: &str = "
+UPDATE {schema}.orders AS o SET standing = 1
+FROM unnest($1::bytea[], $2::int8[]) AS b(key, version)
+WHERE o.key = b.key AND o.version = b.version AND o.standing <> 1 AND NOT EXISTS (SELECT FROM {schema}.seal)";
+
+const PURGE: &str = "
+WITH old AS MATERIALIZED (
+    SELECT key FROM {schema}.orders
+    WHERE forget_at <= $1::int8 AND NOT EXISTS (SELECT FROM {schema}.seal)
+    ORDER BY forget_at, key LIMIT $2::int8 FOR UPDATE SKIP LOCKED
+), gone AS (
+    DELETE FROM {schema}.orders AS o USING old WHERE o.key = old.key RETURNING o.key
+)
+SELECT (SELECT note FROM {schema}.seal), (SELECT count(*) FROM gone)";
+
+const BOOKS: &str = "
+SELECT day, tenant, kind, line, least(sum(amount), 9223372036854775807)::int8 FROM {schema}.tallies
+WHERE day BETWEEN $1::int8 AND $2::int8 GROUP BY day, tenant, kind, line ORDER BY day, tenant, kind";
+
+/// Of these orders, those that have something to tell.
+const RECHECK: &str = "SELECT key FROM {schema}.orders WHERE key = ANY($1::bytea[]) AND NOT awaited";
+
+/// In milliseconds, by the clock on the wall of the server: not that of the beginning of the statement.
+const SIGN_IN: &str = "
+WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS now),
+gone AS (DELETE FROM {schema}.nodes USING clock WHERE seen < now - $3::int8 AND node <> $1::int8),
+signed AS (
+    INSERT INTO {schema}.nodes AS n (node, card, seen) SELECT $1::int8, $2::bytea, now FROM clock
+    ON CONFLICT (node) DO UPDATE SET card = excluded.card, seen = greatest(n.seen, excluded.seen)
+    RETURNING seen
+)
+SELECT seen FROM signed";
+
+const ROLL: &str = "
+SELECT (extract(epoch FROM clock_timestamp()) * 1000)::int8, n.card, n.seen
+FROM (SELECT) AS once LEFT JOIN {schema}.nodes AS n ON true";
+
+/// Every statement that writes reads the seal, so whoever takes this lock has waited for all of them, and whoever comes
+/// later finds the seal: nothing is written once it is there. Sent as one message, it is one transaction, and nothing is
+/// left open if it fails. `{note}` is hexadecimal.
+const SEAL: &str = "
+SET LOCAL lock_timeout = '{wait}ms'; LOCK TABLE {schema}.seal IN ACCESS EXCLUSIVE MODE;
+INSERT INTO {schema}.seal (note) VALUES (decode('{note}', 'hex'))
+ON CONFLICT (is_sealed) DO UPDATE SET note = excluded.note";
+
+const SHARE_SECRET: &str = "
+WITH drawn AS (
+    INSERT INTO {schema}.secrets (name, secret) VALUES ($1::text, $2::bytea) ON CONFLICT (name) DO NOTHING RETURNING secret
+)
+SELECT secret FROM drawn UNION ALL SELECT secret FROM {schema}.secrets WHERE name = $1::text LIMIT 1";
+
+#[cfg(test)]
+mod tests {
+    use super::{Statements, quote};
+
+    #[test]
+    fn a_schema_may_be_called_anything() {
+        let statements = Statements::of("o'clock \"; DROP TABLE x; --");
+        assert_eq!(quote("a\"b"), "\"a\"\"b\"");
+        assert!(statements.commit.contains(r#"nextval('"o''clock ""; DROP TABLE x; --".versions')"#));
+        assert!(statements.channel.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'));
+        assert_ne!(statements.channel, Statements::of("quittance").channel);
+    }
+}

@@ -1,0 +1,262 @@
+//! The store as callers see it: what is written goes over the desk, what is read is asked for at once.
+
+use crate::PostgresStore;
+use crate::batch;
+use crate::desk::Write;
+use crate::lane::Params;
+use crate::row::{self, Broken, DEAD, Found, OPEN, column, moment};
+use crate::trouble::Trouble;
+use crate::writer::{COMMITTING, COUNTING};
+use async_trait::async_trait;
+use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_ports::{
+    Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+/// How many rows are listed or erased by one statement: others want their turn.
+const ROWS_AT_ONCE: usize = 256;
+
+const LOADING: &str = "loading an order";
+const CLAIMING: &str = "claiming what is due";
+const LISTING: &str = "listing orders";
+const PURGING: &str = "purging orders";
+const READING: &str = "reading the books";
+
+fn number(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+impl PostgresStore {
+    /// Asks on behalf of a caller.
+    async fn asked(&self, statement: &str, params: Params<'_>) -> Result<Vec<Row>, Trouble> {
+        self.shared().round_trips.fetch_add(1, Ordering::Relaxed);
+        self.shared().ask(statement, params).await
+    }
+
+    /// Waits for a writer, but not for ever.
+    async fn written<T>(
+        &self,
+        left: Result<oneshot::Receiver<Result<T, StoreError>>, Trouble>,
+        doing: &'static str,
+    ) -> Result<T, StoreError> {
+        let answer = left.map_err(|trouble| trouble.while_doing(doing))?;
+        let wait = self.shared().settings.call_wait;
+        match timeout(wait, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err(Trouble::Cut.while_doing(doing)),
+            Err(_) => Err(Trouble::Slow(wait).while_doing(doing)),
+        }
+    }
+
+    /// What takes several statements has no more time than what takes one.
+    async fn in_time<T>(
+        &self,
+        call: impl Future<Output = Result<T, Trouble>> + Send,
+        doing: &'static str,
+    ) -> Result<T, StoreError> {
+        let wait = self.shared().settings.call_wait;
+        let answer = timeout(wait, call).await.unwrap_or(Err(Trouble::Slow(wait)));
+        answer.map_err(|trouble| trouble.while_doing(doing))
+    }
+
+    /// Puts records that cannot be understood where people look. It is a service, and nothing depends on it.
+    async fn set_aside(&self, broken: &[Broken]) {
+        if broken.is_empty() {
+            return;
+        }
+        let keys: Vec<&[u8]> = broken.iter().map(|broken| &broken.unreadable.key.0[..]).collect();
+        let versions: Vec<i64> = broken.iter().map(|broken| broken.version.0.cast_signed()).collect();
+        let params: Params<'_> = &[(&keys, Type::BYTEA_ARRAY), (&versions, Type::INT8_ARRAY)];
+        if let Err(trouble) = self.asked(&self.shared().statements.set_aside, params).await {
+            tracing::debug!(%trouble, "a record that cannot be read could not be set aside");
+        }
+    }
+
+    async fn find(&self, key: &Key) -> Result<Option<Found>, Trouble> {
+        let keys = [&key.0[..]];
+        let rows = self.asked(&self.shared().statements.load, &[(&&keys[..], Type::BYTEA_ARRAY)]).await?;
+        rows.first().map(|row| row::found(row, 0)).transpose()
+    }
+
+    async fn claim(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, Trouble> {
+        let params: Params<'_> =
+            &[(&moment(now), Type::INT8), (&moment(until), Type::INT8), (&number(limit), Type::INT8)];
+        let rows = self.asked(&self.shared().statements.claim, params).await?;
+        batch::sealed(&rows)?;
+        let mut due = Due::default();
+        let mut broken = Vec::new();
+        for row in &rows {
+            due.next = column::<Option<i64>>(row, 1)?.map(row::read_moment);
+            if column::<Option<&[u8]>>(row, 2)?.is_none() {
+                continue;
+            }
+            match row::found(row, 2)? {
+                Ok(versioned) => due.orders.push(versioned),
+                Err(found) => broken.push(found),
+            }
+        }
+        let shared = self.shared();
+        broken.retain(|Broken { version, unreadable }| shared.is_first_broken(&unreadable.key, *version));
+        self.set_aside(&broken).await;
+        due.unreadable = broken.into_iter().map(|broken| broken.unreadable).collect();
+        Ok(due)
+    }
+
+    async fn page(&self, which: Which, after: &[u8], limit: usize) -> Result<Vec<Row>, Trouble> {
+        let statements = &self.shared().statements;
+        let limit = number(limit);
+        let standing = match which {
+            Which::All => {
+                let params: Params<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8)];
+                return self.asked(&statements.list_all, params).await;
+            }
+            Which::Open => OPEN,
+            Which::Dead => DEAD,
+        };
+        let params: Params<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8), (&standing, Type::INT2)];
+        self.asked(&statements.list_standing, params).await
+    }
+
+    async fn listed(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, Trouble> {
+        let mut listed = Vec::new();
+        let mut after = after.map_or(Vec::new(), |key| key.0.to_vec());
+        while listed.len() < limit {
+            let asked = (limit - listed.len()).min(ROWS_AT_ONCE);
+            let rows = self.page(which, &after, asked).await?;
+            for row in &rows {
+                match row::found(row, 0)? {
+                    Ok(versioned) if which.includes(&versioned.order) => listed.push(Ok(versioned)),
+                    // Somebody could not read it, and we can.
+                    Ok(_) => {}
+                    Err(_) if which == Which::Open => {}
+                    Err(broken) => listed.push(Err(broken.unreadable)),
+                }
+            }
+            match rows.last() {
+                Some(last) if rows.len() == asked => after = column::<&[u8]>(last, 0)?.to_vec(),
+                _ => break,
+            }
+        }
+        Ok(listed)
+    }
+
+    async fn purged(&self, now: Timestamp, limit: usize) -> Result<usize, Trouble> {
+        let mut purged = 0;
+        while purged < limit {
+            let asked = (limit - purged).min(ROWS_AT_ONCE);
+            let params: Params<'_> = &[(&moment(now), Type::INT8), (&number(asked), Type::INT8)];
+            let rows = self.asked(&self.shared().statements.purge, params).await?;
+            batch::sealed(&rows)?;
+            let gone = column::<i64>(&rows[0], 1)?;
+            purged += usize::try_from(gone).unwrap_or(0);
+            if gone < number(asked) {
+                break;
+            }
+        }
+        Ok(purged)
+    }
+
+    async fn read_books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, Trouble> {
+        let params: Params<'_> = &[(&row::count(from.0), Type::INT8), (&row::count(to.0), Type::INT8)];
+        let rows = self.asked(&self.shared().statements.books, params).await?;
+        let mut books: Vec<(Line, Tally)> = Vec::new();
+        for row in &rows {
+            let text = |at| {
+                let bytes = column::<&[u8]>(row, at)?.to_vec();
+                String::from_utf8(bytes)
+                    .map_err(|_| Trouble::Garbled("a name in the books is not text".into()))
+            };
+            let day = Day(column::<i64>(row, 0)?.cast_unsigned());
+            let line = Line { day, tenant: text(1)?, kind: text(2)? };
+            let mut amount = Tally::default();
+            // What a later version counts is none of ours.
+            let Some(place) = amount.line_mut(column(row, 3)?) else { continue };
+            *place = column::<i64>(row, 4)?.cast_unsigned();
+            match books.last_mut() {
+                Some((last, tally)) if *last == line => *tally += amount,
+                _ => books.push((line, amount)),
+            }
+        }
+        Ok(books)
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        match self.find(key).await.map_err(|trouble| trouble.while_doing(LOADING))? {
+            None => Ok(None),
+            Some(Ok(versioned)) => Ok(Some(versioned)),
+            Some(Err(broken)) => {
+                if self.shared().is_first_broken(key, broken.version) {
+                    self.set_aside(std::slice::from_ref(&broken)).await;
+                }
+                Err(StoreError::Corrupt { key: *key, detail: broken.unreadable.detail })
+            }
+        }
+    }
+
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Arc<Order>,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        let left = self.shared().desk.commit(Write::new(expected, next, tally, at));
+        self.written(left, COMMITTING).await
+    }
+
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.claim(now, until, limit).await.map_err(|trouble| trouble.while_doing(CLAIMING))
+    }
+
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        let target = &target.0[..];
+        let params: Params<'_> =
+            &[(&target, Type::BYTEA), (&moment(now), Type::INT8), (&number(limit), Type::INT8)];
+        let rows = self.asked(&self.shared().statements.shelf, params).await;
+        let keys = rows.and_then(|rows| rows.iter().map(|row| row::key(column(row, 0)?)).collect());
+        keys.map_err(|trouble| trouble.while_doing(LISTING))
+    }
+
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        Ok(self.shared().watchers.watch(key))
+    }
+
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
+        self.in_time(self.listed(which, after, limit), LISTING).await
+    }
+
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.in_time(self.purged(now, limit), PURGING).await
+    }
+
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        if *tally == Tally::default() {
+            return Ok(());
+        }
+        let left = self.shared().desk.add(line.clone(), *tally);
+        self.written(left, COUNTING).await
+    }
+
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.read_books(from, to).await.map_err(|trouble| trouble.while_doing(READING))
+    }
+}

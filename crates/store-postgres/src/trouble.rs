@@ -1,0 +1,99 @@
+//! Why the store cannot answer just now. All of it may pass, and of a write nobody knows whether it happened, unless the
+//! server itself has said that it did not.
+
+use quittance_ports::StoreError;
+use std::error::Error;
+use std::time::Duration;
+use tokio_postgres::error::{ErrorPosition, SqlState};
+
+/// The store was closed because its orders have moved elsewhere; the note says where. It can still be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the store is sealed: {note}")]
+pub struct Sealed {
+    pub note: String,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    #[error("{waiting} others wait already")]
+    Crowded { waiting: usize },
+    #[error("the server has not answered within {0:?}")]
+    Slow(Duration),
+    #[error("the server cannot be reached: {0}")]
+    Away(String),
+    #[error("the connection to the server has ended")]
+    Cut,
+    #[error("the server says {code}: {message}")]
+    Server { code: String, message: String },
+    #[error("the answer of the server cannot be understood: {0}")]
+    Garbled(String),
+    #[error(transparent)]
+    Sealed(#[from] Sealed),
+    #[error("somebody else writes the same order again and again")]
+    Contended,
+}
+
+impl Trouble {
+    /// The server's message is shown without its details, which quote rows, and rows hold secrets.
+    pub(crate) fn of(error: &tokio_postgres::Error) -> Self {
+        if let Some(said) = error.as_db_error() {
+            let place = match said.position() {
+                Some(ErrorPosition::Original(at)) => format!(" (character {at})"),
+                _ => String::new(),
+            };
+            let message = format!("{}{place}", said.message());
+            return Self::Server { code: said.code().code().to_owned(), message };
+        }
+        if error.is_closed() {
+            return Self::Cut;
+        }
+        match error.source() {
+            Some(source) => Self::Away(format!("{error}: {source}")),
+            None => Self::Garbled(error.to_string()),
+        }
+    }
+
+    /// Whether the server took the statement back because of what others did at the same time: it is certain that
+    /// nothing was written, and worth another try.
+    pub(crate) fn is_in_the_way(&self) -> bool {
+        let again = [
+            &SqlState::T_R_SERIALIZATION_FAILURE,
+            &SqlState::T_R_DEADLOCK_DETECTED,
+            &SqlState::LOCK_NOT_AVAILABLE,
+        ];
+        matches!(self, Self::Server { code, .. } if again.iter().any(|state| state.code() == code))
+    }
+
+    /// Whether it may be what was to be written that the server cannot take: a value, a size or a constraint.
+    pub(crate) fn may_be_of_one(&self) -> bool {
+        matches!(self, Self::Server { code, .. } if ["22", "23", "54"].iter().any(|class| code.starts_with(class)))
+    }
+
+    /// Whether the connection is of no use any more, whatever it says of itself: a server that has become read-only or
+    /// goes down may have a successor under the same name.
+    pub(crate) fn ends_the_connection(&self) -> bool {
+        match self {
+            Self::Slow(_) | Self::Away(_) | Self::Cut | Self::Garbled(_) => true,
+            Self::Server { code, .. } => {
+                code == SqlState::READ_ONLY_SQL_TRANSACTION.code()
+                    || ["57P", "08", "53"].iter().any(|class| code.starts_with(class))
+            }
+            Self::Crowded { .. } | Self::Sealed(_) | Self::Contended => false,
+        }
+    }
+
+    /// Callers look for [`Sealed`] behind the error, and find it there and not a layer deeper.
+    pub(crate) fn while_doing(self, doing: &'static str) -> StoreError {
+        let source: Box<dyn Error + Send + Sync> = match self {
+            Self::Sealed(sealed) => Box::new(sealed),
+            other => Box::new(other),
+        };
+        StoreError::Unavailable { doing, source }
+    }
+}
+
+impl From<tokio_postgres::Error> for Trouble {
+    fn from(error: tokio_postgres::Error) -> Self {
+        Self::of(&error)
+    }
+}

@@ -1,0 +1,208 @@
+//! Takes all that waits into one statement, again and again. Whoever lost is told who won; whoever waits for an order
+//! that was written is woken before the writer himself is answered.
+
+use crate::batch::{self, Columns, Outcome};
+use crate::desk::{Batch, Contest, Reply};
+use crate::lane::Lane;
+use crate::notices;
+use crate::row::{self, Broken, Found};
+use crate::shared::Shared;
+use crate::trouble::Trouble;
+use futures_util::future::BoxFuture;
+use quittance_lifecycle::Key;
+use quittance_ports::{Commit, StoreError, Versioned};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::time::sleep;
+use tokio_postgres::types::Type;
+
+pub(crate) const COMMITTING: &str = "committing an order";
+pub(crate) const COUNTING: &str = "adding to the books";
+
+/// How often a statement is tried that got into the way of others, and how often an order is looked at again.
+const TRIES_MAX: usize = 5;
+/// Writers of different nodes add to the books in parts of their own, as far as there are parts.
+const SHARDS: u64 = 32;
+/// How long a writer without a connection leaves the work to others before he looks again.
+const STEP_BACK: Duration = Duration::from_millis(50);
+
+pub(crate) struct Writer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) number: usize,
+}
+
+impl Writer {
+    pub(crate) async fn run(self) {
+        loop {
+            // Asked for before looking, so that nothing is left between the two.
+            let bell = self.shared.desk.bell.notified();
+            if self.must_step_back() {
+                // Whoever was called by the bell in our place was not.
+                self.shared.desk.bell.notify_one();
+                sleep(STEP_BACK).await;
+                continue;
+            }
+            let batch = self.shared.desk.take();
+            if batch.is_empty() {
+                bell.await;
+                continue;
+            }
+            let keys = batch.keys();
+            self.settle(batch).await;
+            self.shared.desk.bring_back(&keys);
+        }
+    }
+
+    fn lane(&self) -> &Lane {
+        &self.shared.writers[self.number]
+    }
+
+    /// Whoever has no connection leaves the work to those who have one; if nobody has, all that waits is told so.
+    fn must_step_back(&self) -> bool {
+        !self.lane().is_up() && self.shared.writers.iter().any(Lane::is_up)
+    }
+
+    /// Writes the batch and answers everybody in it.
+    fn settle(&self, batch: Batch) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            match self.write(&batch).await {
+                Ok(outcomes) => self.answer_all(batch, outcomes).await,
+                // Of many, one may be what the server cannot take; the others must not fail with it for ever.
+                Err(trouble) if trouble.may_be_of_one() && batch.len() > 1 => {
+                    let (some, others) = batch.halve();
+                    self.settle(some).await;
+                    self.settle(others).await;
+                }
+                Err(trouble) => fail(batch, &trouble),
+            }
+        })
+    }
+
+    async fn answer_all(&self, mut batch: Batch, mut outcomes: Vec<Outcome>) {
+        for addition in batch.additions.drain(..) {
+            // Nobody need be there any more.
+            drop(addition.reply.send(Ok(())));
+        }
+        for _again in 0..TRIES_MAX {
+            let mut again = Batch::default();
+            let mut unseen = Vec::new();
+            for (mut contest, outcome) in batch.contests.drain(..).zip(outcomes) {
+                match outcome {
+                    Outcome::Done(version) => {
+                        let winner = Versioned { version, order: Arc::clone(&contest.write.order) };
+                        tell_winner(contest, &winner);
+                    }
+                    Outcome::Lost(found) => tell_losers(contest, found.as_ref()),
+                    Outcome::LostUnseen => unseen.push(contest),
+                    Outcome::WantsTerms => {
+                        contest.write.sends_terms = true;
+                        again.contests.push(contest);
+                    }
+                }
+            }
+            self.look_again(unseen).await;
+            if again.contests.is_empty() {
+                return;
+            }
+            batch = again;
+            outcomes = match self.write(&batch).await {
+                Ok(outcomes) => outcomes,
+                Err(trouble) => return fail(batch, &trouble),
+            };
+        }
+        fail(batch, &Trouble::Contended);
+    }
+
+    /// Sends the batch and wakes whoever waits for what it wrote.
+    async fn write(&self, batch: &Batch) -> Result<Vec<Outcome>, Trouble> {
+        let shared = &self.shared;
+        let columns = Columns::of(batch);
+        let shard = i16::try_from((shared.node ^ self.number as u64) % SHARDS).expect("there are few shards");
+        let mut tries = 0;
+        let (number, rows) = loop {
+            let number = shared.batches.fetch_add(1, Ordering::Relaxed);
+            let notice = notices::news(shared.node, number);
+            let rest: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
+                [(&shard, Type::INT2), (&shared.statements.channel, Type::TEXT), (&notice, Type::TEXT)];
+            shared.round_trips.fetch_add(1, Ordering::Relaxed);
+            match self.lane().ask(&shared.statements.commit, &columns.params(&rest)).await {
+                Ok(rows) => break (number, rows),
+                Err(trouble) if trouble.is_in_the_way() && tries < TRIES_MAX => tries += 1,
+                Err(trouble) => return Err(trouble),
+            }
+        };
+        let outcomes = batch::outcomes(&rows, batch)?;
+        shared.told.tell(number, &batch::news(batch, &outcomes), &shared.watchers);
+        Ok(outcomes)
+    }
+
+    /// Who has won over these came while the statement ran.
+    async fn look_again(&self, contests: Vec<Contest>) {
+        if contests.is_empty() {
+            return;
+        }
+        let keys: Vec<Key> = contests.iter().map(|contest| contest.write.order.key).collect();
+        let mut found = match self.load(&keys).await {
+            Ok(found) => found,
+            Err(trouble) => return fail(Batch { contests, additions: Vec::new() }, &trouble),
+        };
+        for contest in contests {
+            let found = found.remove(&contest.write.order.key);
+            tell_losers(contest, found.as_ref());
+        }
+    }
+
+    async fn load(&self, keys: &[Key]) -> Result<BTreeMap<Key, Found>, Trouble> {
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key.0[..]).collect();
+        self.shared.round_trips.fetch_add(1, Ordering::Relaxed);
+        let rows = self.lane().ask(&self.shared.statements.load, &[(&keys, Type::BYTEA_ARRAY)]).await?;
+        let pair = |row| {
+            let found = row::found(row, 0)?;
+            let key = match &found {
+                Ok(versioned) => versioned.order.key,
+                Err(broken) => broken.unreadable.key,
+            };
+            Ok((key, found))
+        };
+        rows.iter().map(pair).collect()
+    }
+}
+
+fn answer<T>(reply: Reply<T>, answer: Result<T, StoreError>) {
+    // Nobody need be there any more.
+    drop(reply.send(answer));
+}
+
+fn tell_winner(contest: Contest, winner: &Versioned) {
+    answer(contest.first, Ok(Commit::Done(winner.version)));
+    for other in contest.others {
+        answer(other, Ok(Commit::Conflict(Some(Box::new(winner.clone())))));
+    }
+}
+
+fn tell_losers(contest: Contest, found: Option<&Found>) {
+    let conflict = || match found {
+        None => Ok(Commit::Conflict(None)),
+        Some(Ok(versioned)) => Ok(Commit::Conflict(Some(Box::new(versioned.clone())))),
+        Some(Err(Broken { unreadable, .. })) => {
+            Err(StoreError::Corrupt { key: unreadable.key, detail: unreadable.detail.clone() })
+        }
+    };
+    answer(contest.first, conflict());
+    for other in contest.others {
+        answer(other, conflict());
+    }
+}
+
+fn fail(batch: Batch, trouble: &Trouble) {
+    for Contest { first, others, .. } in batch.contests {
+        for reply in std::iter::once(first).chain(others) {
+            answer(reply, Err(trouble.clone().while_doing(COMMITTING)));
+        }
+    }
+    for addition in batch.additions {
+        answer(addition.reply, Err(trouble.clone().while_doing(COUNTING)));
+    }
+}

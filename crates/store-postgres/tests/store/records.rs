@@ -1,0 +1,152 @@
+//! Records that cannot be understood, records of a later version, and a store that was closed.
+
+use super::{commit, create, fresh_schema, is_unavailable, open, settings, until};
+use quittance_lifecycle::{Key, Tally};
+use quittance_ports::conformance::samples::{self, START, after};
+use quittance_ports::{Commit, Line, Roster, Store, StoreError, Version, Which};
+use quittance_servers::shared_postgres;
+use quittance_store_postgres::Sealed;
+use std::error::Error;
+
+fn spoil(schema: &str, key: &Key, record: &str) {
+    let hex = record.bytes().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"));
+    shared_postgres().sql(&format!(
+        "UPDATE {schema}.orders SET record = decode('{hex}', 'hex') WHERE key = decode('{key}', 'hex')"
+    ));
+}
+
+#[test]
+fn a_record_that_cannot_be_read_is_told_once_listed_among_the_dead_and_stops_nothing() {
+    super::run(async {
+        let schema = fresh_schema();
+        let store = open(settings(&schema)).await;
+        let (rotten, good) = (samples::queued("rotten", START).order, samples::queued("good", START).order);
+        create(&store, &rotten).await;
+        create(&store, &good).await;
+        spoil(&schema, &rotten.key, "s3cret garbage");
+        let due = store.claim_due(START, after(30), 10).await.unwrap();
+        assert_eq!(due.orders.iter().map(|found| found.order.key).collect::<Vec<_>>(), [good.key]);
+        assert_eq!(due.unreadable.iter().map(|broken| broken.key).collect::<Vec<_>>(), [rotten.key]);
+        assert!(!due.unreadable[0].detail.contains("s3cret"));
+        let again = store.claim_due(after(60), after(90), 10).await.unwrap();
+        assert_eq!((again.orders.len(), again.unreadable), (1, Vec::new()), "told once");
+
+        assert!(
+            matches!(store.load(&rotten.key).await, Err(StoreError::Corrupt { key, .. }) if key == rotten.key)
+        );
+        let placed = commit(&store, Version::ABSENT, &rotten).await;
+        assert!(matches!(placed, Err(StoreError::Corrupt { .. })), "{placed:?}");
+        let count = async |which| {
+            let listed = store.list(which, None, 10).await.unwrap();
+            (
+                listed.iter().filter(|found| found.is_ok()).count(),
+                listed.iter().filter(|found| found.is_err()).count(),
+            )
+        };
+        assert_eq!((count(Which::All).await, count(Which::Dead).await), ((1, 1), (0, 1)));
+        assert_eq!(count(Which::Open).await, (1, 0));
+    });
+}
+
+/// During a rolling restart the newer half writes what the older half cannot read: it must come back to the newer half.
+#[test]
+fn what_only_a_newer_version_can_read_keeps_its_alarm_for_it() {
+    super::run(async {
+        let schema = fresh_schema();
+        let (older, newer) = (open(settings(&schema)).await, open(settings(&schema)).await);
+        let order = samples::queued("of tomorrow", START).order;
+        let version = create(&newer, &order).await;
+        let record =
+            shared_postgres().sql(&format!("SELECT convert_from(record, 'UTF8') FROM {schema}.orders"));
+        spoil(&schema, &order.key, &record.replacen("\"v\":1", "\"v\":99", 1));
+        let due = older.claim_due(START, after(30), 10).await.unwrap();
+        assert_eq!((due.orders.len(), due.unreadable.len()), (0, 1));
+        spoil(&schema, &order.key, &record);
+        let due = newer.claim_due(after(30), after(60), 10).await.unwrap();
+        assert_eq!(due.orders.len(), 1, "its alarm was put off, not taken away");
+        assert_eq!(due.orders[0].version, version);
+        assert_eq!(
+            newer.list(Which::Dead, None, 10).await.unwrap(),
+            [],
+            "and it is no dead letter to whoever can read it"
+        );
+    });
+}
+
+#[test]
+fn a_field_that_a_later_version_has_added_is_passed_over() {
+    super::run(async {
+        let schema = fresh_schema();
+        let store = open(settings(&schema)).await;
+        let order = samples::queued("with a marvel", START).order;
+        create(&store, &order).await;
+        let record =
+            shared_postgres().sql(&format!("SELECT convert_from(record, 'UTF8') FROM {schema}.orders"));
+        spoil(&schema, &order.key, &record.replacen('{', "{\"marvel\":[1,{}],", 1));
+        assert_eq!(store.load(&order.key).await.unwrap().unwrap().order, order);
+    });
+}
+
+fn is_sealed<T: std::fmt::Debug>(answer: Result<T, StoreError>) -> bool {
+    let error = answer.expect_err("a sealed store takes nothing");
+    error
+        .source()
+        .and_then(|source| source.downcast_ref::<Sealed>())
+        .is_some_and(|sealed| sealed.note == "it's gone \0")
+}
+
+#[test]
+fn a_sealed_store_takes_nothing_from_any_node_and_can_be_read() {
+    super::run(async {
+        let schema = fresh_schema();
+        let (one, other) = (open(settings(&schema)).await, open(settings(&schema)).await);
+        let order = samples::failed("before", START).order;
+        let version = create(&one, &order).await;
+        let line = Line::of(&order, START);
+        one.seal(Some("it's gone \0")).await.unwrap();
+        let tally = Tally { asked: 1, ..Tally::default() };
+        for store in [&one, &other] {
+            assert!(is_sealed(store.commit(version, &order, &tally, START).await));
+            assert!(is_sealed(
+                store.commit(Version::ABSENT, &samples::queued("new", START).order, &tally, START).await
+            ));
+            assert!(is_sealed(store.claim_due(START, START, 10).await));
+            assert!(is_sealed(store.purge(after(1_000_000), 10).await));
+            assert!(is_sealed(store.count(&line, &tally).await));
+            assert_eq!(store.load(&order.key).await.unwrap().unwrap().version, version);
+            assert_eq!(store.list(Which::All, None, 10).await.unwrap().len(), 1);
+            assert_eq!(store.books(line.day, line.day).await.unwrap(), []);
+            assert_eq!(store.sealed().await.unwrap().as_deref(), Some("it's gone \0"));
+        }
+        other.seal(None).await.unwrap();
+        assert!(matches!(commit(&one, version, &order).await, Ok(Commit::Done(_))));
+    });
+}
+
+/// Whoever copies a sealed store must not miss a commit that was on its way.
+#[test]
+fn nothing_is_written_once_the_seal_is_acknowledged() {
+    super::run(async {
+        let schema = fresh_schema();
+        let (writer, sealer) = (open(settings(&schema)).await, open(settings(&schema)).await);
+        let storm = tokio::spawn({
+            let writer = writer.clone();
+            async move {
+                for n in 0_u32.. {
+                    let orders: Vec<_> =
+                        (0..20).map(|m| samples::queued(&format!("order {n}-{m}"), START).order).collect();
+                    let commits = orders.iter().map(|order| commit(&writer, Version::ABSENT, order));
+                    if futures_util::future::join_all(commits).await.iter().any(is_unavailable) {
+                        break;
+                    }
+                }
+            }
+        });
+        until("the storm has begun", async || writer.round_trips() > 20).await;
+        sealer.seal(Some("moving")).await.unwrap();
+        let count = || shared_postgres().sql(&format!("SELECT count(*), max(version) FROM {schema}.orders"));
+        let sealed = count();
+        storm.await.unwrap();
+        assert_eq!(count(), sealed);
+    });
+}

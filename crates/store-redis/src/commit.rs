@@ -1,0 +1,192 @@
+//! The steps that write, and the reading of one order.
+
+use crate::Inner;
+use crate::books::{Entry, GRACE_MS};
+use crate::row::{self, Broken, FIELDS, Found, Marks, read_row, read_version, text};
+use crate::scripts::Lua;
+use crate::trouble::Trouble;
+use quittance_lifecycle::{Key, Order, Tally, Timestamp};
+use quittance_ports::{Line, Version};
+use quittance_record::{encode_order, encode_terms};
+use redis::Value;
+use sha2::{Digest, Sha256};
+use std::sync::atomic::Ordering;
+
+/// What may be forgotten expires so long after it might have been, if nobody has purged it.
+const EXPIRY_GRACE_MS: &[u8] = b"3600000";
+
+pub(crate) enum Outcome {
+    Done(Version),
+    Lost(Found),
+}
+
+/// What a script answered: a word, and what belongs to it.
+pub(crate) struct Answer {
+    pub(crate) word: Vec<u8>,
+    pub(crate) rest: Vec<Value>,
+}
+
+impl Inner {
+    /// Runs one script. Whatever is closed says so here, for all of them.
+    pub(crate) async fn run(&self, script: &Lua, keys: &[String], args: &[&[u8]]) -> Result<Answer, Trouble> {
+        let Value::Array(values) = self.run_plain(script, keys, args).await? else {
+            return Err(Trouble::Garbled);
+        };
+        let mut values = values.into_iter();
+        let word = values.next().map(text).transpose()?.flatten().ok_or(Trouble::Garbled)?;
+        let answer = Answer { word, rest: values.collect() };
+        if answer.word == b"sealed" {
+            let note = answer.rest.into_iter().next().map(text).transpose()?.flatten().unwrap_or_default();
+            return Err(Trouble::Sealed(String::from_utf8_lossy(&note).into_owned()));
+        }
+        Ok(answer)
+    }
+
+    pub(crate) async fn run_plain(
+        &self,
+        script: &Lua,
+        keys: &[String],
+        args: &[&[u8]],
+    ) -> Result<Value, Trouble> {
+        match self.ask(&script.known(keys, args)).await {
+            Err(trouble) if trouble.is_unknown_script() => self.ask(&script.told(keys, args)).await,
+            answer => answer,
+        }
+    }
+
+    pub(crate) async fn find(&self, key: &Key) -> Result<Found, Trouble> {
+        let mut command = redis::cmd("HMGET");
+        command.arg(self.layout.record(key)).arg(&FIELDS);
+        match self.ask(&command).await {
+            Ok(Value::Array(values)) => Ok(row::read(key, read_row(values)?)),
+            Ok(_) => Err(Trouble::Garbled),
+            Err(trouble) if trouble.is_wrong_type() => Ok(Found::Broken(row::not_a_record(key))),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    pub(crate) async fn commit(
+        &self,
+        expected: Version,
+        next: &Order,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Outcome, Trouble> {
+        let terms = encode_terms(&next.terms);
+        // They can be a picture of a megabyte, and seldom change: whoever writes over a record first tells only what
+        // they add up to.
+        let is_new = expected == Version::ABSENT;
+        match self.send_commit(expected, next, (&terms, is_new), tally, at).await? {
+            Some(outcome) => Ok(outcome),
+            None => {
+                self.send_commit(expected, next, (&terms, true), tally, at).await?.ok_or(Trouble::Garbled)
+            }
+        }
+    }
+
+    /// Nothing, if the script needs the terms to go on.
+    async fn send_commit(
+        &self,
+        expected: Version,
+        next: &Order,
+        (terms, with_terms): (&[u8], bool),
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Option<Outcome>, Trouble> {
+        let key = next.key.to_string();
+        let partition = self.layout.partition(&next.key);
+        let name = |what| self.layout.name(partition, what);
+        let entry = Entry::new(&Line::of(next, at), tally);
+        let keys = [
+            self.layout.record(&next.key),
+            name("desk"),
+            name("all"),
+            name("due"),
+            name("forget"),
+            name("open"),
+            name("dead"),
+            name("shelves"),
+            name("days"),
+            self.layout.name(partition, format_args!("books:{}", entry.day)),
+        ];
+        let marks = Marks::of(next);
+        let expected = expected.0.to_string();
+        let number = self.writes.fetch_add(1, Ordering::Relaxed);
+        let by = self.own.mark(number);
+        let record = encode_order(next);
+        let sum = Sha256::digest(terms);
+        let mut args: Vec<&[u8]> = vec![
+            expected.as_bytes(),
+            key.as_bytes(),
+            by.as_bytes(),
+            &record,
+            if with_terms { terms } else { b"" },
+            &sum,
+            marks.due.as_bytes(),
+            marks.forget.as_bytes(),
+            marks.shelf.as_bytes(),
+            marks.standing.as_bytes(),
+            marks.awaited.as_bytes(),
+            self.channel.as_bytes(),
+            EXPIRY_GRACE_MS,
+            entry.day.as_bytes(),
+            entry.keep_until.as_bytes(),
+        ];
+        args.extend(entry.args());
+        let answer = match self.run(&self.scripts.commit, &keys, &args).await {
+            Err(trouble) if trouble.is_wrong_type() => {
+                return Ok(Some(Outcome::Lost(Found::Broken(row::not_a_record(&next.key)))));
+            }
+            answer => answer?,
+        };
+        let outcome = read_commit(&next.key, answer)?;
+        if matches!(outcome, Some(Outcome::Done(_))) && !next.is_awaited() && self.own.is_first_word(number) {
+            self.watchers.wake(&next.key);
+        }
+        Ok(outcome)
+    }
+
+    /// Puts a record that nobody can read among those that wait for a person. One that only this version cannot read is
+    /// left alone: others can, and it is theirs.
+    pub(crate) async fn set_aside(&self, broken: &Broken, is_told: bool) -> Result<(), Trouble> {
+        if broken.is_later {
+            return Ok(());
+        }
+        tracing::warn!(key = %broken.key, detail = broken.detail, "a record cannot be read");
+        let partition = self.layout.partition(&broken.key);
+        let name = |what| self.layout.name(partition, what);
+        let keys = [self.layout.record(&broken.key), name("due"), name("forget"), name("open"), name("dead")];
+        let key = broken.key.to_string();
+        let args: [&[u8]; 3] = [key.as_bytes(), &broken.version, if is_told { b"1" } else { b"0" }];
+        self.run_plain(&self.scripts.set_aside, &keys, &args).await?;
+        Ok(())
+    }
+
+    pub(crate) async fn count(&self, line: &Line, tally: &Tally) -> Result<(), Trouble> {
+        let partition = self.layout.partition_of_line(&line.tenant, &line.kind);
+        let entry = Entry::new(line, tally);
+        let keys = [
+            self.layout.name(partition, "desk"),
+            self.layout.name(partition, "days"),
+            self.layout.name(partition, format_args!("books:{}", entry.day)),
+        ];
+        let mut args: Vec<&[u8]> = vec![entry.day.as_bytes(), entry.keep_until.as_bytes(), GRACE_MS];
+        args.extend(entry.args());
+        self.run(&self.scripts.count, &keys, &args).await?;
+        Ok(())
+    }
+}
+
+fn read_commit(key: &Key, answer: Answer) -> Result<Option<Outcome>, Trouble> {
+    match &answer.word[..] {
+        b"terms" => Ok(None),
+        b"broken" => Ok(Some(Outcome::Lost(row::read_standing(key, [None, None, None])))),
+        b"conflict" => Ok(Some(Outcome::Lost(row::read(key, read_row(answer.rest)?)))),
+        b"done" => {
+            let version = answer.rest.into_iter().next().map(text).transpose()?.flatten();
+            let version = version.as_deref().and_then(read_version).ok_or(Trouble::Garbled)?;
+            Ok(Some(Outcome::Done(version)))
+        }
+        _ => Err(Trouble::Garbled),
+    }
+}

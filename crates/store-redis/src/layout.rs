@@ -1,0 +1,92 @@
+//! How a store is laid out: what its keys are called, and which order belongs to which partition. All keys of a partition
+//! carry the same tag in braces, so a cluster keeps them in one slot and one script can touch them all.
+//!
+//! | key | what |
+//! | --- | --- |
+//! | `{prefix}:meta` | hash: the format of this layout, and how many partitions |
+//! | `{prefix:P}:order:KEY` | hash: version, record, terms, and what was derived from them |
+//! | `{prefix:P}:desk` | hash: the last version that was given, and the note of a store that is closed |
+//! | `{prefix:P}:due`, `:forget` | sorted sets: keys by the moment, in milliseconds |
+//! | `{prefix:P}:all`, `:open`, `:dead` | sorted sets: keys by name |
+//! | `{prefix:P}:shelves` | sorted set: `TARGET:SPOILS:KEY` by name |
+//! | `{prefix:P}:days`, `:books:DAY` | sorted set of days; hash: what was added on the day |
+//! | `{prefix:0}:seen`, `:cards`, `:secret` | the roster, and what all nodes share |
+
+use quittance_lifecycle::{Key, Target, Timestamp};
+use std::fmt::Display;
+
+/// The layout that is written; whoever finds a later one does not touch it.
+pub(crate) const FORMAT: u64 = 1;
+
+/// The farthest moment that a sorted set holds exactly: its scores are floating-point numbers.
+const MOMENT_MAX: u64 = (1 << 53) - 1;
+
+/// The partition where what belongs to the whole store is kept.
+pub(crate) const FIRST: u16 = 0;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    prefix: String,
+    pub(crate) partitions: u16,
+}
+
+impl Layout {
+    pub(crate) fn new(prefix: &str, partitions: u16) -> Self {
+        Self { prefix: prefix.to_owned(), partitions: partitions.max(1) }
+    }
+
+    pub(crate) fn all(&self) -> std::ops::Range<u16> {
+        0..self.partitions
+    }
+
+    /// Keys are digests, so their first bits are as good as any.
+    pub(crate) fn partition(&self, key: &Key) -> u16 {
+        u16::from_be_bytes([key.0[0], key.0[1]]) % self.partitions
+    }
+
+    /// Where a line is kept that belongs to no order: the same wherever it is counted, and not all in one place.
+    pub(crate) fn partition_of_line(&self, tenant: &str, kind: &str) -> u16 {
+        let sum = tenant
+            .bytes()
+            .chain(kind.bytes())
+            .fold(0_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add(u16::from(byte)));
+        sum % self.partitions
+    }
+
+    pub(crate) fn meta(&self) -> String {
+        format!("{{{}}}:meta", self.prefix)
+    }
+
+    /// Where it is told that an order has news.
+    pub(crate) fn channel(&self) -> String {
+        format!("{}:news", self.prefix)
+    }
+
+    pub(crate) fn name(&self, partition: u16, what: impl Display) -> String {
+        format!("{{{}:{partition}}}:{what}", self.prefix)
+    }
+
+    /// What the name of every record of a partition begins with.
+    pub(crate) fn records(&self, partition: u16) -> String {
+        self.name(partition, "order:")
+    }
+
+    pub(crate) fn record(&self, key: &Key) -> String {
+        self.name(self.partition(key), format_args!("order:{key}"))
+    }
+}
+
+/// A moment as the score of a sorted set. What lies beyond what a score can hold is as far away as can be.
+pub(crate) fn score(moment: Timestamp) -> u64 {
+    moment.as_millis().min(MOMENT_MAX)
+}
+
+/// How one order stands on a shelf: in the order of targets, then of moments, then of keys.
+pub(crate) fn shelf_member(target: &Target, spoils: Timestamp, key: &Key) -> String {
+    format!("{target}:{:020}:{key}", spoils.as_millis())
+}
+
+/// The range of what stands on a shelf and spoils after this moment; `g` comes behind every digit.
+pub(crate) fn shelf_range(target: &Target, now: Timestamp) -> (String, String) {
+    (format!("({target}:{:020}:g", now.as_millis()), format!("({target}:g"))
+}

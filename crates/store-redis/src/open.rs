@@ -1,0 +1,105 @@
+//! How a store is opened: it is reached, looked at, and its layout settled, before anybody is told that it is there.
+
+use crate::checkup::{Release, read_info, release};
+use crate::layout::{FORMAT, Layout};
+use crate::link::Link;
+use crate::notices::{Listener, OwnWrites, recheck};
+use crate::row::text;
+use crate::scripts::Scripts;
+use crate::settings::Settings;
+use crate::trouble::{OpenError, Trouble};
+use crate::{Inner, RedisStore, Tasks};
+use quittance_ports::Watchers;
+use redis::Value;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tokio_rustls::rustls::crypto::ring;
+
+pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, OpenError> {
+    let address = settings.address();
+    let failed = |trouble: Trouble| OpenError::of(&address, &trouble);
+    if settings.url.is_tls {
+        // Whoever came first has chosen; the error says no more than that.
+        let _chosen = ring::default_provider().install_default();
+    }
+    let (link, keeper) = Link::new(settings).map_err(|error| failed(error.into()))?;
+    let mut tasks = Tasks(vec![tokio::spawn(keeper.run()).abort_handle()]);
+    let layout = Layout::new(settings.prefix(), settings.partitions());
+    let mut inner = Inner {
+        address: address.clone(),
+        link,
+        channel: layout.channel(),
+        layout,
+        scripts: Scripts::new(),
+        watchers: Watchers::default(),
+        // New for each handle; it need not be a secret.
+        own: Arc::new(OwnWrites::new(RandomState::new().hash_one(0))),
+        writes: AtomicU64::new(0),
+        round_trips: AtomicU64::new(0),
+    };
+    inner.settle().await?;
+
+    let (ready_out, ready) = oneshot::channel();
+    let whom = (inner.watchers.clone(), Arc::clone(&inner.own));
+    let listener = Listener::new(settings, inner.channel.clone(), whom, ready_out);
+    tasks.0.push(tokio::spawn(listener.map_err(|error| failed(error.into()))?.run()).abort_handle());
+    // Where notices are heard late everybody is woken then, so nobody needs to wait for it for long.
+    if timeout(settings.call_wait, ready).await.is_err() {
+        tracing::warn!(
+            address,
+            "notices from Redis are not heard yet; orders are looked at every few seconds"
+        );
+    }
+    let inner = Arc::new(inner);
+    tasks.0.push(tokio::spawn(recheck(Arc::downgrade(&inner), settings.recheck)).abort_handle());
+    Ok(RedisStore { inner, _tasks: Arc::new(tasks) })
+}
+
+impl Inner {
+    fn check_release(&self, told: Value) -> Result<(), OpenError> {
+        let told = read_info(told).map_err(|trouble| OpenError::of(&self.address, &trouble))?;
+        // Whoever may not ask is told nothing; what matters will show.
+        match release(&told) {
+            Release { shown, is_enough: false } if !told.is_empty() => {
+                Err(OpenError::TooOld { address: self.address.clone(), found: shown })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Two nodes that divide the orders differently would pay twice, so whoever comes later does as the first did.
+    async fn settle(&mut self) -> Result<(), OpenError> {
+        let failed = |trouble: &Trouble| OpenError::of(&self.address, trouble);
+        let (format, partitions) = (FORMAT.to_string(), self.layout.partitions.to_string());
+        let args = [format.as_bytes(), partitions.as_bytes()];
+        let answer = self.run_plain(&self.scripts.settle, &[self.layout.meta()], &args).await;
+        let Value::Array(mut values) = answer.map_err(|trouble| failed(&trouble))? else {
+            return Err(failed(&Trouble::Garbled));
+        };
+        self.check_release(values.pop().unwrap_or(Value::Nil))?;
+        let mut numbers = values.into_iter().map(|value| {
+            let digits = text(value).ok()??;
+            std::str::from_utf8(&digits).ok()?.parse::<u64>().ok()
+        });
+        let not_ours = || OpenError::NotOurs { address: self.address.clone() };
+        let found = numbers.next().flatten().ok_or_else(not_ours)?;
+        if found > FORMAT {
+            return Err(OpenError::Newer { address: self.address.clone(), found, known: FORMAT });
+        }
+        let partitions = numbers.next().flatten().and_then(|count| u16::try_from(count).ok());
+        let partitions = partitions.filter(|count| *count > 0).ok_or_else(not_ours)?;
+        if partitions != self.layout.partitions {
+            tracing::info!(
+                address = self.address,
+                asked = self.layout.partitions,
+                found = partitions,
+                "the store is divided otherwise than asked, and stays so"
+            );
+            self.layout.partitions = partitions;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,151 @@
+//! One order as a hash: what is written beside its record, and what is made of what is read back.
+
+use crate::layout::{score, shelf_member};
+use crate::trouble::Trouble;
+use quittance_lifecycle::{Key, Order};
+use quittance_ports::{StoreError, Unreadable, Version, Versioned};
+use quittance_record::{RecordError, decode_order, decode_terms};
+use redis::Value;
+use std::sync::Arc;
+
+/// What the indices are told of an order: all that follows from its phase, as it is written.
+pub(crate) struct Marks {
+    pub(crate) due: String,
+    pub(crate) forget: String,
+    pub(crate) shelf: String,
+    pub(crate) standing: &'static str,
+    pub(crate) awaited: &'static str,
+}
+
+impl Marks {
+    pub(crate) fn of(order: &Order) -> Self {
+        let moment = |at: Option<_>| at.map(|at| score(at).to_string()).unwrap_or_default();
+        let standing = match &order.phase {
+            _ if order.needs_a_person() => "dead",
+            phase if phase.is_open() => "open",
+            _ => "rest",
+        };
+        Self {
+            due: moment(order.due()),
+            forget: moment(order.forget_at()),
+            shelf: order
+                .shelf()
+                .map(|(target, spoils)| shelf_member(&target, spoils, &order.key))
+                .unwrap_or_default(),
+            standing,
+            awaited: if order.is_awaited() { "1" } else { "0" },
+        }
+    }
+}
+
+/// What stands under the name of an order.
+pub(crate) enum Found {
+    Gone,
+    Whole(Versioned),
+    Broken(Broken),
+}
+
+pub(crate) struct Broken {
+    pub(crate) key: Key,
+    /// As it stands there, to know it again.
+    pub(crate) version: Vec<u8>,
+    pub(crate) detail: String,
+    /// A later version of Quittance wrote it: nothing is wrong with it, and others can read it.
+    pub(crate) is_later: bool,
+}
+
+impl Broken {
+    pub(crate) fn corrupt(self) -> StoreError {
+        StoreError::Corrupt { key: self.key, detail: self.detail }
+    }
+
+    pub(crate) fn unreadable(self) -> Unreadable {
+        Unreadable { key: self.key, detail: self.detail }
+    }
+}
+
+/// Why a row is not believed. It never says what stands there: records hold secrets, and errors end up in logs.
+enum Flaw {
+    Damaged(&'static str),
+    Record(RecordError),
+}
+
+impl From<RecordError> for Flaw {
+    fn from(error: RecordError) -> Self {
+        Self::Record(error)
+    }
+}
+
+/// Version, record and terms, each of which may be missing.
+pub(crate) type Row = [Option<Vec<u8>>; 3];
+
+pub(crate) const FIELDS: [&str; 3] = ["version", "record", "terms"];
+
+pub(crate) fn read_row(values: Vec<Value>) -> Result<Row, Trouble> {
+    let texts = values.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
+    texts.try_into().map_err(|_| Trouble::Garbled)
+}
+
+pub(crate) fn text(value: Value) -> Result<Option<Vec<u8>>, Trouble> {
+    match value {
+        Value::Nil => Ok(None),
+        Value::BulkString(bytes) => Ok(Some(bytes)),
+        Value::SimpleString(text) => Ok(Some(text.into_bytes())),
+        Value::Int(number) => Ok(Some(number.to_string().into_bytes())),
+        _ => Err(Trouble::Garbled),
+    }
+}
+
+/// What a row says, if there is one at all.
+pub(crate) fn read(key: &Key, row: Row) -> Found {
+    if row.iter().all(Option::is_none) { Found::Gone } else { read_standing(key, row) }
+}
+
+/// The same, of one that is known to be there.
+pub(crate) fn read_standing(key: &Key, row: Row) -> Found {
+    let [version, record, terms] = row;
+    match whole(key, version.as_deref(), record.as_deref(), terms.as_deref()) {
+        Ok(versioned) => Found::Whole(versioned),
+        Err(flaw) => {
+            let (detail, is_later) = match flaw {
+                Flaw::Damaged(what) => (
+                    format!("the record is damaged, {what}: keep a copy, and restore it from a backup"),
+                    false,
+                ),
+                Flaw::Record(error) => (error.to_string(), is_later(&error)),
+            };
+            Found::Broken(Broken { key: *key, version: version.unwrap_or_default(), detail, is_later })
+        }
+    }
+}
+
+const fn is_later(error: &RecordError) -> bool {
+    matches!(error, RecordError::UnknownVersion { .. } | RecordError::UnknownName { .. })
+}
+
+/// Something else stands where the record should.
+pub(crate) fn not_a_record(key: &Key) -> Broken {
+    let detail = "what stands under its name is no record at all: keep a copy, and restore it from a backup";
+    Broken { key: *key, version: Vec::new(), detail: detail.to_owned(), is_later: false }
+}
+
+fn whole(
+    key: &Key,
+    version: Option<&[u8]>,
+    record: Option<&[u8]>,
+    terms: Option<&[u8]>,
+) -> Result<Versioned, Flaw> {
+    let version = version.and_then(read_version).ok_or(Flaw::Damaged("its version is none"))?;
+    let terms = decode_terms(terms.ok_or(Flaw::Damaged("its terms are missing"))?)?;
+    let record = record.ok_or(Flaw::Damaged("its body is missing"))?;
+    let order = decode_order(record, Arc::new(terms))?;
+    if order.key != *key {
+        return Err(Flaw::Damaged("it is that of another order"));
+    }
+    Ok(Versioned { version, order: Arc::new(order) })
+}
+
+pub(crate) fn read_version(text: &[u8]) -> Option<Version> {
+    let number = std::str::from_utf8(text).ok()?.parse().ok()?;
+    (number > 0).then_some(Version(number))
+}

@@ -1,0 +1,64 @@
+//! The scripts, one for each step that must happen whole. Redis knows them by their digest; one that restarted has
+//! forgotten them, and is told again.
+
+use redis::{Cmd, Script};
+
+pub(crate) struct Scripts {
+    pub(crate) commit: Lua,
+    pub(crate) count: Lua,
+    pub(crate) claim: Lua,
+    pub(crate) purge: Lua,
+    pub(crate) set_aside: Lua,
+    pub(crate) settle: Lua,
+    pub(crate) secret: Lua,
+    pub(crate) sign_in: Lua,
+    pub(crate) sign_out: Lua,
+    pub(crate) roll: Lua,
+}
+
+impl Scripts {
+    pub(crate) fn new() -> Self {
+        Self {
+            commit: Lua::new(include_str!("scripts/commit.lua")),
+            count: Lua::new(include_str!("scripts/count.lua")),
+            claim: Lua::new(include_str!("scripts/claim.lua")),
+            purge: Lua::new(include_str!("scripts/purge.lua")),
+            set_aside: Lua::new(include_str!("scripts/set_aside.lua")),
+            settle: Lua::new(include_str!("scripts/settle.lua")),
+            secret: Lua::new(include_str!("scripts/secret.lua")),
+            sign_in: Lua::new(include_str!("scripts/sign_in.lua")),
+            sign_out: Lua::new(include_str!("scripts/sign_out.lua")),
+            roll: Lua::new(include_str!("scripts/roll.lua")),
+        }
+    }
+}
+
+pub(crate) struct Lua {
+    source: &'static str,
+    digest: String,
+}
+
+impl Lua {
+    fn new(source: &'static str) -> Self {
+        Self { source, digest: Script::new(source).get_hash().to_owned() }
+    }
+
+    /// By its digest, which is short.
+    pub(crate) fn known(&self, keys: &[String], args: &[&[u8]]) -> Cmd {
+        invocation("EVALSHA", &self.digest, keys, args)
+    }
+
+    /// In full, which also makes it known.
+    pub(crate) fn told(&self, keys: &[String], args: &[&[u8]]) -> Cmd {
+        invocation("EVAL", self.source, keys, args)
+    }
+}
+
+fn invocation(verb: &str, script: &str, keys: &[String], args: &[&[u8]]) -> Cmd {
+    let mut command = redis::cmd(verb);
+    command.arg(script).arg(keys.len()).arg(keys);
+    for arg in args {
+        command.arg(*arg);
+    }
+    command
+}

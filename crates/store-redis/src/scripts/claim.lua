@@ -1,0 +1,32 @@
+-- Hands out the orders that are due first, and puts their alarms off: all that a claim does.
+local desk, due = unpack(KEYS)
+local records, now, until_, limit = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
+
+local seal = redis.call('HGET', desk, 'seal')
+if seal then
+  return { 'sealed', seal }
+end
+
+local found = redis.call('ZRANGE', due, 0, limit, 'WITHSCORES')
+local claimed = { 'claimed', false }
+for n = 1, #found, 2 do
+  local key, at = found[n], found[n + 1]
+  if tonumber(at) > now or n > 2 * limit then
+    -- What is handed out is in the claimer's hands; this is the first that is not.
+    claimed[2] = at
+    break
+  end
+  local row = redis.pcall('HMGET', records .. key, 'version', 'record', 'terms')
+  if row.err then
+    row = { false, false, false }
+  end
+  if not row[1] and redis.call('EXISTS', records .. key) == 0 then
+    redis.call('ZREM', due, key)
+  else
+    if tonumber(until_) > tonumber(at) then
+      redis.call('ZADD', due, until_, key)
+    end
+    claimed[#claimed + 1] = { key, at, row[1], row[2], row[3] }
+  end
+end
+return claimed

@@ -1,0 +1,18 @@
+-- A record that nobody can read waits for a person: among the dead, never forgotten, and, once it was told, never due.
+local record, due, forget, open, dead = unpack(KEYS)
+local key, version, is_told = ARGV[1], ARGV[2], ARGV[3]
+
+local now = redis.pcall('HGET', record, 'version')
+if type(now) ~= 'table' and (now or '') ~= version then
+  return 0
+end
+redis.call('ZADD', dead, 0, key)
+redis.call('ZREM', open, key)
+redis.call('ZREM', forget, key)
+redis.call('PERSIST', record)
+redis.pcall('HSET', record, 'standing', 'dead', 'forget', '')
+if is_told == '1' then
+  redis.call('ZREM', due, key)
+  redis.pcall('HSET', record, 'due', '')
+end
+return 1

@@ -1,0 +1,14 @@
+-- How a store is laid out is written down once, by whoever opens it first. Also tells what sort of server this is, to
+-- those who may know.
+local meta = KEYS[1]
+local info = redis.pcall('INFO', 'server')
+if type(info) == 'table' then
+  info = ''
+end
+local found = redis.call('HMGET', meta, 'format', 'partitions')
+if not (found[1] and found[2]) then
+  redis.call('HSETNX', meta, 'format', ARGV[1])
+  redis.call('HSETNX', meta, 'partitions', ARGV[2])
+  found = redis.call('HMGET', meta, 'format', 'partitions')
+end
+return { found[1], found[2], info }

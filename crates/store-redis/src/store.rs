@@ -1,0 +1,162 @@
+//! The store as callers see it. Each step is one request to one partition; whatever concerns all orders asks all
+//! partitions at once and puts their answers together as one store would have told them.
+
+use crate::commit::Outcome;
+use crate::layout::{score, shelf_range};
+use crate::row::{Found, text};
+use crate::trouble::Trouble;
+use crate::{Inner, RedisStore};
+use async_trait::async_trait;
+use futures_util::future::try_join_all;
+use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_ports::{
+    Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+};
+use redis::Value;
+use std::sync::Arc;
+
+const LOADING: &str = "loading an order";
+const COMMITTING: &str = "committing an order";
+const CLAIMING: &str = "claiming what is due";
+const LISTING: &str = "listing orders";
+const PURGING: &str = "purging orders";
+const COUNTING: &str = "adding to the books";
+
+/// How many records are asked for at once: others want their turn.
+const ROWS_AT_ONCE: usize = 256;
+
+impl Inner {
+    /// The names in one sorted set from `start` to `end`, in their order.
+    async fn names(&self, set: String, start: &str, end: &str, limit: usize) -> Result<Vec<String>, Trouble> {
+        let mut command = redis::cmd("ZRANGEBYLEX");
+        command.arg(set).arg(start).arg(end).arg("LIMIT").arg(0).arg(limit);
+        let Value::Array(names) = self.ask(&command).await? else { return Err(Trouble::Garbled) };
+        let read = |name| String::from_utf8(text(name)?.unwrap_or_default()).map_err(|_| Trouble::Garbled);
+        names.into_iter().map(read).collect()
+    }
+
+    async fn read_shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, Trouble> {
+        let (start, end) = shelf_range(target, now);
+        let partitions = self
+            .layout
+            .all()
+            .map(|partition| self.names(self.layout.name(partition, "shelves"), &start, &end, limit));
+        let mut members: Vec<String> = try_join_all(partitions).await?.into_iter().flatten().collect();
+        members.sort_unstable();
+        let key = |member: &String| {
+            member.rsplit_once(':').and_then(|(_, key)| Key::parse(key).ok()).ok_or(Trouble::Garbled)
+        };
+        members.iter().take(limit).map(key).collect()
+    }
+
+    /// The first keys of one list, wherever they are kept.
+    async fn page(&self, which: Which, after: Option<&Key>, limit: usize) -> Result<Vec<Key>, Trouble> {
+        let list = match which {
+            Which::All => "all",
+            Which::Open => "open",
+            Which::Dead => "dead",
+        };
+        let start = after.map_or_else(|| "-".to_owned(), |key| format!("({key}"));
+        let partitions = self
+            .layout
+            .all()
+            .map(|partition| self.names(self.layout.name(partition, list), &start, "+", limit));
+        let mut names: Vec<String> = try_join_all(partitions).await?.into_iter().flatten().collect();
+        names.sort_unstable();
+        names.iter().take(limit).map(|name| Key::parse(name).map_err(|_| Trouble::Garbled)).collect()
+    }
+
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, Trouble> {
+        let mut listed = Vec::new();
+        let mut after = after.copied();
+        while listed.len() < limit {
+            let some = (limit - listed.len()).min(ROWS_AT_ONCE);
+            let keys = self.page(which, after.as_ref(), some).await?;
+            for found in try_join_all(keys.iter().map(|key| self.find(key))).await? {
+                match found {
+                    Found::Whole(versioned) if which.includes(&versioned.order) => listed.push(Ok(versioned)),
+                    // It expired, or moved on a moment ago.
+                    Found::Whole(_) | Found::Gone => {}
+                    Found::Broken(broken) => {
+                        self.set_aside(&broken, false).await?;
+                        listed.extend((which != Which::Open).then(|| Err(broken.unreadable())));
+                    }
+                }
+            }
+            match keys.last() {
+                Some(last) if keys.len() == some => after = Some(*last),
+                _ => break,
+            }
+        }
+        Ok(listed)
+    }
+}
+
+#[async_trait]
+impl Store for RedisStore {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        match self.inner().find(key).await.map_err(|trouble| trouble.unavailable(LOADING))? {
+            Found::Gone => Ok(None),
+            Found::Whole(versioned) => Ok(Some(versioned)),
+            Found::Broken(broken) => Err(broken.corrupt()),
+        }
+    }
+
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Arc<Order>,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        let outcome = self.inner().commit(expected, next, tally, at).await;
+        match outcome.map_err(|trouble| trouble.unavailable(COMMITTING))? {
+            Outcome::Done(version) => Ok(Commit::Done(version)),
+            Outcome::Lost(Found::Gone) => Ok(Commit::Conflict(None)),
+            Outcome::Lost(Found::Whole(versioned)) => Ok(Commit::Conflict(Some(Box::new(versioned)))),
+            Outcome::Lost(Found::Broken(broken)) => Err(broken.corrupt()),
+        }
+    }
+
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.inner().claim_due(now, until, limit).await.map_err(|trouble| trouble.unavailable(CLAIMING))
+    }
+
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        self.inner().read_shelf(target, now, limit).await.map_err(|trouble| trouble.unavailable(LISTING))
+    }
+
+    /// Needs nobody: while the notices cannot be heard, everybody is woken when they can be heard again.
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        Ok(self.inner().watchers.watch(key))
+    }
+
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
+        self.inner().list(which, after, limit).await.map_err(|trouble| trouble.unavailable(LISTING))
+    }
+
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.inner().purge(score(now), limit).await.map_err(|trouble| trouble.unavailable(PURGING))
+    }
+
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        if *tally == Tally::default() {
+            return Ok(());
+        }
+        self.inner().count(line, tally).await.map_err(|trouble| trouble.unavailable(COUNTING))
+    }
+
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.inner().read_books(from, to).await.map_err(|trouble| trouble.unavailable(LISTING))
+    }
+}

@@ -1,0 +1,219 @@
+//! What concerns the orders of all partitions by their moments: claiming what is due, and forgetting what may be. With
+//! more than one partition it takes a look first, so that the soonest of all are taken and not the soonest of each.
+
+use crate::Inner;
+use crate::layout::{FIRST, score};
+use crate::row::{self, Found, read_row, text};
+use crate::trouble::Trouble;
+use futures_util::future::{join_all, try_join_all};
+use quittance_lifecycle::{Key, Timestamp};
+use quittance_ports::Due;
+use redis::Value;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The most that one script hands out or removes: nobody else is served while it runs.
+const SCRIPT_ORDERS_MAX: usize = 256;
+
+/// When to ask again where a part of the store did not answer.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// One member of a sorted set by moment.
+type Alarm = (u64, String);
+
+fn number(value: &Value) -> Result<usize, Trouble> {
+    match value {
+        Value::Int(number) => usize::try_from(*number).map_err(|_| Trouble::Garbled),
+        _ => Err(Trouble::Garbled),
+    }
+}
+
+/// Scores come as the text of a floating-point number.
+pub(crate) fn moment(value: Value) -> Result<Option<u64>, Trouble> {
+    let Some(digits) = text(value)? else { return Ok(None) };
+    let digits = std::str::from_utf8(&digits).map_err(|_| Trouble::Garbled)?;
+    if let Ok(whole) = digits.parse() {
+        return Ok(Some(whole));
+    }
+    let score: f64 = digits.parse().map_err(|_| Trouble::Garbled)?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "scores are whole, and none is negative"
+    )]
+    Ok(Some(score as u64))
+}
+
+fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
+}
+
+/// What each partition has of the soonest of all.
+struct Shares {
+    of: BTreeMap<u16, usize>,
+    next: Option<u64>,
+    /// Why some of them could not be asked.
+    trouble: Option<Trouble>,
+}
+
+/// What one partition handed out.
+struct Claims {
+    next: Option<u64>,
+    /// In the order of their alarms, which a claim may have put off.
+    rows: Vec<(u64, Key, row::Row)>,
+}
+
+impl Inner {
+    /// The first of a sorted set by moment, one more than is asked for.
+    async fn look(&self, partition: u16, set: &str, limit: usize) -> Result<Vec<Alarm>, Trouble> {
+        let mut command = redis::cmd("ZRANGE");
+        command.arg(self.layout.name(partition, set)).arg(0).arg(limit).arg("WITHSCORES");
+        let Value::Array(values) = self.ask(&command).await? else { return Err(Trouble::Garbled) };
+        let mut values = values.into_iter();
+        let mut alarms = Vec::new();
+        while let (Some(member), Some(at)) = (values.next(), values.next()) {
+            let member =
+                String::from_utf8(text(member)?.unwrap_or_default()).map_err(|_| Trouble::Garbled)?;
+            alarms.push((moment(at)?.ok_or(Trouble::Garbled)?, member));
+        }
+        Ok(alarms)
+    }
+
+    /// How many of the soonest up to `now` each partition has, and the first that is not among them. Partitions that
+    /// cannot be asked are left out; only if none can, there is no answer.
+    async fn shares(&self, set: &str, now: u64, limit: usize) -> Result<Shares, Trouble> {
+        if self.layout.partitions == 1 {
+            return Ok(Shares { of: BTreeMap::from([(FIRST, limit)]), next: None, trouble: None });
+        }
+        let looks = join_all(self.layout.all().map(|partition| self.look(partition, set, limit))).await;
+        let mut alarms: Vec<(Alarm, u16)> = Vec::new();
+        // The first is always asked, if for nothing: a store that is closed says so.
+        let mut shares = Shares { of: BTreeMap::from([(FIRST, 0)]), next: None, trouble: None };
+        let mut answers = 0;
+        for (partition, look) in self.layout.all().zip(looks) {
+            match look {
+                Ok(found) => {
+                    answers += 1;
+                    alarms.extend(found.into_iter().map(|alarm| (alarm, partition)));
+                }
+                Err(trouble) => shares.trouble = Some(trouble),
+            }
+        }
+        if let Some(trouble) = shares.trouble.take_if(|_| answers == 0) {
+            return Err(trouble);
+        }
+        alarms.sort_unstable();
+        for (n, ((at, _), partition)) in alarms.into_iter().enumerate() {
+            if n >= limit || at > now {
+                shares.next = Some(at);
+                break;
+            }
+            *shares.of.entry(partition).or_default() += 1;
+        }
+        Ok(shares)
+    }
+
+    /// Where some servers of a cluster are away, the orders of the others are claimed all the same.
+    pub(crate) async fn claim_due(
+        &self,
+        now: Timestamp,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Due, Trouble> {
+        let limit = limit.min(SCRIPT_ORDERS_MAX);
+        let Shares { of, mut next, mut trouble } = self.shares("due", score(now), limit).await?;
+        let claims = of.iter().map(|(partition, share)| self.claim(*partition, now, until, *share));
+        let (mut found, mut answers) = (Vec::new(), 0);
+        for claims in join_all(claims).await {
+            match claims {
+                Ok(claims) => {
+                    answers += 1;
+                    next = sooner(next, claims.next);
+                    found.extend(claims.rows);
+                }
+                Err(sealed @ Trouble::Sealed(_)) => return Err(sealed),
+                Err(other) => trouble = Some(other),
+            }
+        }
+        if let Some(trouble) = trouble {
+            if answers == 0 {
+                return Err(trouble);
+            }
+            tracing::warn!(%trouble, "what is due in a part of the store cannot be claimed");
+            next = sooner(next, Some(score(now + LOOK_AGAIN)));
+        }
+        found.sort_unstable_by_key(|(at, key, _)| (*at, *key));
+        let mut due = Due { next: next.map(Timestamp::from_millis), ..Due::default() };
+        for (_, key, row) in found {
+            match row::read_standing(&key, row) {
+                Found::Whole(versioned) => due.orders.push(versioned),
+                Found::Gone => {}
+                Found::Broken(broken) => {
+                    // If it cannot be set aside now, it is told again when this claim lapses.
+                    if let Err(trouble) = self.set_aside(&broken, true).await {
+                        tracing::warn!(%trouble, key = %broken.key, "it could not be set aside");
+                    }
+                    due.unreadable.push(broken.unreadable());
+                }
+            }
+        }
+        Ok(due)
+    }
+
+    async fn claim(
+        &self,
+        partition: u16,
+        now: Timestamp,
+        until: Timestamp,
+        limit: usize,
+    ) -> Result<Claims, Trouble> {
+        let keys = [self.layout.name(partition, "desk"), self.layout.name(partition, "due")];
+        let (now, until, limit) = (score(now).to_string(), score(until).to_string(), limit.to_string());
+        let records = self.layout.records(partition);
+        let args = [records.as_bytes(), now.as_bytes(), until.as_bytes(), limit.as_bytes()];
+        let answer = self.run(&self.scripts.claim, &keys, &args).await?;
+        let mut rest = answer.rest.into_iter();
+        let next = rest.next().map(moment).transpose()?.flatten();
+        let rows = rest.map(|row| {
+            let Value::Array(mut row) = row else { return Err(Trouble::Garbled) };
+            if row.len() < 2 {
+                return Err(Trouble::Garbled);
+            }
+            let fields = row.split_off(2);
+            let at = row.pop().map(moment).transpose()?.flatten().ok_or(Trouble::Garbled)?;
+            let key = row.pop().map(text).transpose()?.flatten().unwrap_or_default();
+            let key = std::str::from_utf8(&key).ok().and_then(|key| Key::parse(key).ok());
+            Ok((at, key.ok_or(Trouble::Garbled)?, read_row(fields)?))
+        });
+        Ok(Claims { next, rows: rows.collect::<Result<_, _>>()? })
+    }
+
+    pub(crate) async fn purge(&self, now: u64, limit: usize) -> Result<usize, Trouble> {
+        let mut purged = 0;
+        while purged < limit {
+            let some = (limit - purged).min(SCRIPT_ORDERS_MAX);
+            let Shares { of, .. } = self.shares("forget", now, some).await?;
+            let parts = of.iter().map(|(partition, share)| self.purge_part(*partition, now, *share));
+            let mut looked_at = 0;
+            for (removed, cleaned) in try_join_all(parts).await? {
+                purged += removed;
+                looked_at += removed + cleaned;
+            }
+            if looked_at == 0 {
+                break;
+            }
+        }
+        Ok(purged)
+    }
+
+    /// How many it removed, and how many others it struck off its index.
+    async fn purge_part(&self, partition: u16, now: u64, limit: usize) -> Result<(usize, usize), Trouble> {
+        let name = |what| self.layout.name(partition, what);
+        let (now, limit, records) = (now.to_string(), limit.to_string(), self.layout.records(partition));
+        let args = [records.as_bytes(), now.as_bytes(), limit.as_bytes()];
+        let keys = [name("desk"), name("forget"), name("all")];
+        let answer = self.run(&self.scripts.purge, &keys, &args).await?;
+        let [removed, cleaned] = <[Value; 2]>::try_from(answer.rest).map_err(|_| Trouble::Garbled)?;
+        Ok((number(&removed)?, number(&cleaned)?))
+    }
+}

@@ -1,0 +1,97 @@
+//! Why the store cannot answer just now, and why one does not open.
+
+use quittance_ports::StoreError;
+use redis::{ErrorKind, RedisError, ServerErrorKind};
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum Trouble {
+    #[error("Redis did not answer in time")]
+    NoAnswer,
+    #[error("there is no connection to Redis: {0}")]
+    Away(String),
+    #[error("Redis said something that is no answer to what it was asked")]
+    Garbled,
+    #[error("the store is closed: {0}")]
+    Sealed(String),
+    #[error(transparent)]
+    Redis(#[from] RedisError),
+}
+
+impl Trouble {
+    pub(crate) fn unavailable(self, doing: &'static str) -> StoreError {
+        StoreError::Unavailable { doing, source: Box::new(self) }
+    }
+
+    /// Whether the record itself is at fault: something else stands under its name.
+    pub(crate) fn is_wrong_type(&self) -> bool {
+        matches!(self, Self::Redis(error) if error.code() == Some("WRONGTYPE"))
+    }
+
+    pub(crate) fn is_unknown_script(&self) -> bool {
+        matches!(self, Self::Redis(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript))
+    }
+
+    /// Whether it is the connection that is at fault, so that a new one may do better. A server that became a replica is
+    /// as good as gone: its sentinels know who took its place.
+    pub(crate) fn is_of_the_connection(&self) -> bool {
+        match self {
+            Self::NoAnswer => true,
+            Self::Redis(error) => {
+                error.is_unrecoverable_error()
+                    || error.is_io_error()
+                    || error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+            }
+            Self::Away(_) | Self::Garbled | Self::Sealed(_) => false,
+        }
+    }
+
+    /// The same for a cluster, which mends its connections to single servers by itself: only when it knows none at all
+    /// any more, or has stopped, must it be looked for anew.
+    pub(crate) fn is_of_the_whole_cluster(&self) -> bool {
+        let Self::Redis(error) = self else { return false };
+        error.kind() == ErrorKind::ClusterConnectionNotFound || error.is_connection_dropped()
+    }
+
+    fn is_refusal(&self) -> bool {
+        let Self::Redis(error) = self else { return false };
+        error.kind() == ErrorKind::AuthenticationFailed
+            || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+    }
+}
+
+/// Why a store does not open.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("{address} cannot be reached: {why}; see that Redis runs there and lets this machine in")]
+    Unreachable { address: String, why: String },
+    #[error(
+        "{address} refuses the user or the password ({why}); the user needs all keys of the prefix, EVAL and pub/sub"
+    )]
+    Refused { address: String, why: String },
+    #[error("{address} is Redis {found}, and Quittance needs 6.2 or later, or Valkey")]
+    TooOld { address: String, found: String },
+    #[error(
+        "the store in {address} has layout {found}, and this version of Quittance knows layouts up to {known}: open it \
+         with the version that made it or a later one"
+    )]
+    Newer { address: String, found: u64, known: u64 },
+    #[error(
+        "{address} holds something under our prefix that is no store of ours: choose another with ?prefix="
+    )]
+    NotOurs { address: String },
+    #[error("{address} answers, but cannot be used: {why}")]
+    Unusable { address: String, why: String },
+}
+
+impl OpenError {
+    pub(crate) fn of(address: &str, trouble: &Trouble) -> Self {
+        let (address, why) = (address.to_owned(), trouble.to_string());
+        match trouble {
+            trouble if trouble.is_refusal() => Self::Refused { address, why },
+            trouble if trouble.is_wrong_type() => Self::NotOurs { address },
+            Trouble::NoAnswer | Trouble::Away(_) => Self::Unreachable { address, why },
+            Trouble::Redis(error) if error.is_io_error() => Self::Unreachable { address, why },
+            _ => Self::Unusable { address, why },
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What is rotten is told, waits for a person, and stops nothing else; what a later version wrote is left for it.
+
+use super::{Place, commit, create, record, run, write};
+use quittance_lifecycle::{Order, Timestamp};
+use quittance_ports::conformance::samples::{self, START, after};
+use quittance_ports::{Store, StoreError, Version, Versioned, Which};
+use quittance_servers::shared_redis;
+use quittance_store_redis::RedisStore;
+use std::sync::Arc;
+
+struct Scene {
+    store: RedisStore,
+    rotten: Arc<Order>,
+    version: Version,
+    record: String,
+    others: Vec<Versioned>,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let place = Place::on_one_server(1);
+        let store = place.open().await;
+        let rotten = samples::queued("rotten", START).order;
+        let version = create(&store, &rotten).await;
+        let mut others = Vec::new();
+        for n in 0..5 {
+            let order = samples::queued(&format!("good {n}"), START).order;
+            others.push(Versioned { version: create(&store, &order).await, order });
+        }
+        let record = record(&place.prefix, &rotten);
+        Self { store, rotten, version, record, others }
+    }
+
+    async fn listed(&self, which: Which) -> (usize, bool) {
+        let listed = self.store.list(which, None, 100).await.unwrap();
+        let bad =
+            listed.iter().filter_map(|found| found.as_ref().err()).any(|bad| bad.key == self.rotten.key);
+        (listed.iter().filter(|found| found.is_ok()).count(), bad)
+    }
+
+    /// Everything that is promised about a store with one rotten record.
+    async fn check(&self) {
+        let Self { store, rotten, others, .. } = self;
+        let is_corrupt =
+            |error: StoreError| matches!(error, StoreError::Corrupt { key, .. } if key == rotten.key);
+        assert!(is_corrupt(store.load(&rotten.key).await.unwrap_err()));
+        assert!(
+            is_corrupt(commit(store, Version::ABSENT, rotten).await.unwrap_err()),
+            "it is not paid for again"
+        );
+        assert_eq!(self.listed(Which::All).await, (5, true));
+        assert_eq!(self.listed(Which::Open).await, (5, false));
+        assert_eq!(self.listed(Which::Dead).await, (0, true));
+
+        let due = store.claim_due(after(10), after(20), 100).await.unwrap();
+        assert_eq!(due.orders.len(), others.len(), "the others are due all the same");
+        assert_eq!(due.unreadable.iter().map(|bad| bad.key).collect::<Vec<_>>(), [rotten.key], "it is told");
+        let again = store.claim_due(after(1000), after(2000), 100).await.unwrap();
+        assert_eq!((again.unreadable.len(), again.orders.len()), (0, others.len()), "once");
+        for other in others {
+            assert_eq!(store.load(&other.order.key).await.unwrap().as_ref(), Some(other));
+        }
+        assert_eq!(store.purge(Timestamp::MAX, 100).await.unwrap(), 0);
+        assert_eq!(shared_redis().command(&["EXISTS", &self.record]), "1", "it stays for a person");
+        assert_eq!(self.listed(Which::Dead).await, (0, true));
+    }
+}
+
+fn rot(args: impl Fn(&Scene) -> Vec<Vec<String>>) {
+    run(async {
+        let scene = Scene::new().await;
+        for command in args(&scene) {
+            shared_redis().command(&command.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        scene.check().await;
+    });
+}
+
+fn command(args: &[&str]) -> Vec<String> {
+    args.iter().map(|arg| (*arg).to_owned()).collect()
+}
+
+#[test]
+fn a_record_that_is_not_json_is_told_and_set_aside() {
+    rot(|scene| vec![command(&["HSET", &scene.record, "record", "garbage"])]);
+    rot(|scene| vec![command(&["HSET", &scene.record, "terms", "{}"])]);
+}
+
+#[test]
+fn a_record_that_lacks_something_is_told_and_set_aside() {
+    for field in ["record", "terms", "version"] {
+        rot(|scene| vec![command(&["HDEL", &scene.record, field])]);
+    }
+}
+
+#[test]
+fn a_version_that_is_none_is_told_and_set_aside() {
+    rot(|scene| vec![command(&["HSET", &scene.record, "version", "one"])]);
+}
+
+#[test]
+fn the_record_of_one_order_under_the_name_of_another_is_told_and_set_aside() {
+    rot(|scene| {
+        let other =
+            scene.record.replace(&scene.rotten.key.to_string(), &scene.others[0].order.key.to_string());
+        let body = shared_redis().command(&["HGET", &other, "record"]);
+        vec![command(&["HSET", &scene.record, "record", &body])]
+    });
+}
+
+#[test]
+fn what_is_no_record_at_all_is_told_and_set_aside() {
+    rot(|scene| vec![command(&["DEL", &scene.record]), command(&["SET", &scene.record, "something else"])]);
+}
+
+#[test]
+fn what_rots_and_could_be_forgotten_is_kept_once_somebody_has_looked() {
+    run(async {
+        let place = Place::on_one_server(1);
+        let store = place.open().await;
+        let order = samples::failed("rotten", START).order;
+        create(&store, &order).await;
+        let record = record(&place.prefix, &order);
+        shared_redis().command(&["HSET", &record, "record", "garbage"]);
+        assert_eq!(store.list(Which::Dead, None, 9).await.unwrap().len(), 0, "nobody knows yet");
+        assert!(store.list(Which::All, None, 9).await.unwrap()[0].is_err());
+        assert_eq!(store.list(Which::Dead, None, 9).await.unwrap().len(), 1);
+        assert_eq!(store.purge(Timestamp::MAX, 9).await.unwrap(), 0);
+        assert_eq!(shared_redis().command(&["PTTL", &record]), "-1");
+    });
+}
+
+fn change_body(record: &str, from: &str, to: &str) {
+    let body = shared_redis().command(&["HGET", record, "record"]);
+    assert!(body.contains(from), "{body}");
+    shared_redis().command(&["HSET", record, "record", &body.replacen(from, to, 1)]);
+}
+
+/// In the middle of a rolling restart the older half must not take the newer half's orders away.
+#[test]
+fn what_a_later_version_wrote_is_told_put_off_and_left_for_it() {
+    run(async {
+        let scene = Scene::new().await;
+        let (store, key) = (&scene.store, scene.rotten.key);
+        change_body(&scene.record, "\"v\":1", "\"v\":99");
+        assert!(matches!(store.load(&key).await.unwrap_err(), StoreError::Corrupt { .. }));
+        assert_eq!(scene.listed(Which::All).await, (5, true));
+        let due = store.claim_due(after(10), after(20), 100).await.unwrap();
+        assert_eq!((due.orders.len(), due.unreadable.len()), (5, 1));
+        let hidden = store.claim_due(after(19), after(30), 100).await.unwrap();
+        assert_eq!((hidden.orders.len(), hidden.unreadable.len()), (0, 0), "as with any claim");
+
+        change_body(&scene.record, "\"v\":99", "\"v\":1");
+        let due = store.claim_due(after(20), after(30), 100).await.unwrap();
+        assert!(due.orders.iter().any(|found| found.order.key == key), "whoever can read it finds it due");
+        assert_eq!(scene.listed(Which::Open).await, (6, false));
+        write(store, scene.version, &samples::submitting("rotten", START).order).await;
+    });
+}
+
+#[test]
+fn fields_of_a_later_version_are_passed_over() {
+    run(async {
+        let scene = Scene::new().await;
+        change_body(&scene.record, "\"v\":1", "\"v\":1,\"shoe_size\":44");
+        shared_redis().command(&["HSET", &scene.record, "shoe_size", "44"]);
+        let found = scene.store.load(&scene.rotten.key).await.unwrap().unwrap();
+        assert_eq!((found.version, &found.order), (scene.version, &scene.rotten));
+        write(&scene.store, scene.version, &samples::submitting("rotten", START).order).await;
+        assert_eq!(scene.listed(Which::Open).await, (6, false));
+    });
+}

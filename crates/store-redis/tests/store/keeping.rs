@@ -1,0 +1,228 @@
+//! What Redis itself keeps and lets go, and what a step costs.
+
+use super::{Place, create, record, run, settings, write};
+use quittance_lifecycle::{Event, Tally, Value};
+use quittance_ports::conformance::samples::{self, START, Sample, after, draft, riddle};
+use quittance_ports::{Commit, Day, Line, Store, Version, Which};
+use quittance_servers::{Redis, shared_redis};
+use quittance_store_redis::RedisStore;
+
+fn ttl_ms(name: &str) -> i64 {
+    shared_redis().command(&["PTTL", name]).parse().unwrap()
+}
+
+#[test]
+fn exactly_what_may_be_forgotten_expires_and_nothing_that_is_owed() {
+    run(async {
+        let place = Place::on_one_server(1);
+        let store = place.open().await;
+        let (mut kept, mut forgotten) = (0, 0);
+        for Sample { order, .. } in samples::every_phase() {
+            create(&store, &order).await;
+            let ttl = ttl_ms(&record(&place.prefix, &order));
+            if order.forget_at().is_some() {
+                assert!(ttl > 0, "{} may be forgotten", order.phase.name());
+                forgotten += 1;
+            } else {
+                assert_eq!(ttl, -1, "{} is owed", order.phase.name());
+                kept += 1;
+            }
+        }
+        assert!(kept > 3 && forgotten > 3, "there is some of either");
+    });
+}
+
+#[test]
+fn what_lives_again_no_longer_expires() {
+    run(async {
+        let place = Place::on_one_server(1);
+        let store = place.open().await;
+        let ended = samples::failed("again", START).order;
+        let version = create(&store, &ended).await;
+        assert!(ttl_ms(&record(&place.prefix, &ended)) > 0);
+        let version = write(&store, version, &samples::queued("again", after(60)).order).await;
+        assert_eq!(ttl_ms(&record(&place.prefix, &ended)), -1);
+        write(&store, version, &samples::failed("again", after(60)).order).await;
+        assert!(ttl_ms(&record(&place.prefix, &ended)) > 0);
+    });
+}
+
+/// By the clock of Redis it could have been forgotten long ago; whoever has just written it must find it all the same.
+#[test]
+fn what_is_written_late_does_not_vanish_at_once() {
+    run(async {
+        let place = Place::on_one_server(1);
+        let store = place.open().await;
+        let order = samples::failed("late", quittance_lifecycle::Timestamp::from_millis(1_000_000)).order;
+        create(&store, &order).await;
+        assert!(store.load(&order.key).await.unwrap().is_some());
+        assert!(ttl_ms(&record(&place.prefix, &order)) > 3_000_000);
+    });
+}
+
+#[test]
+fn what_has_expired_is_struck_off_the_lists() {
+    run(async {
+        let place = Place::on_one_server(3);
+        let store = place.open().await;
+        let orders: Vec<_> = (0..9).map(|n| samples::failed(&format!("gone {n}"), START).order).collect();
+        for order in &orders {
+            create(&store, order).await;
+        }
+        let kept = samples::failed("kept", after(1)).order;
+        create(&store, &kept).await;
+        for order in &orders {
+            for partition in 0..3 {
+                let name = format!("{{{}:{partition}}}:order:{}", place.prefix, order.key);
+                shared_redis().command(&["DEL", &name]);
+            }
+        }
+        let listed = store.list(Which::All, None, 3).await.unwrap();
+        assert_eq!(listed.len(), 1, "they do not even fill a page");
+        assert_eq!(store.purge(after(1_000_000), 1).await.unwrap(), 1, "nor count as removed");
+        for partition in 0..3 {
+            for list in ["all", "forget"] {
+                let left =
+                    shared_redis().command(&["ZCARD", &format!("{{{}:{partition}}}:{list}", place.prefix)]);
+                assert_eq!(left, "0", "{list}");
+            }
+        }
+    });
+}
+
+#[test]
+fn placing_joining_reading_and_moving_on_cost_one_round_trip_each() {
+    run(async {
+        let place = Place::on_one_server(1);
+        let store = place.open().await;
+        create(&store, &samples::queued("first", START).order).await;
+        let since = |before: &mut u64| {
+            let now = store.round_trips();
+            now - std::mem::replace(before, now)
+        };
+        let mut trips = store.round_trips();
+        let order = samples::queued("second", START).order;
+        let version = create(&store, &order).await;
+        assert_eq!(since(&mut trips), 1, "a new order");
+        let joined = super::commit(&store, Version::ABSENT, &order).await.unwrap();
+        assert!(matches!(joined, Commit::Conflict(Some(found)) if found.order == order));
+        assert_eq!(since(&mut trips), 1, "the same again");
+        store.load(&order.key).await.unwrap().unwrap();
+        assert_eq!(since(&mut trips), 1, "a look at it");
+        let _watch = store.watch(&order.key).await.unwrap();
+        assert_eq!(since(&mut trips), 0, "waiting for it");
+        write(&store, version, &samples::submitting("second", START).order).await;
+        assert_eq!(since(&mut trips), 1, "the next step");
+        assert_eq!(store.claim_due(after(1_000_000), after(1_000_001), 10).await.unwrap().orders.len(), 2);
+        assert_eq!(since(&mut trips), 1, "all that is due");
+    });
+}
+
+#[test]
+fn a_picture_of_a_megabyte_is_sent_once() {
+    run(async {
+        let redis = Redis::start(&[]);
+        let store = RedisStore::open(settings(&redis.url())).await.unwrap();
+        let received = || -> u64 {
+            let stats = redis.command(&["INFO", "stats"]);
+            let line = stats.lines().find_map(|line| line.strip_prefix("total_net_input_bytes:"));
+            line.unwrap().trim().parse().unwrap()
+        };
+        let picture =
+            |seed: u8| Value::Bytes((0..1_000_000_u32).map(|n| n.to_le_bytes()[0] ^ seed).collect());
+        let draft_of = |seed| draft("https://example.com/door").with("picture", picture(seed));
+        let placed = Sample::placed("picture", draft_of(0), &riddle(), START);
+        let mut version = create(&store, &placed.order).await;
+        let before = received();
+        assert!(before > 1_000_000);
+        for next in [samples::woken(), samples::accepted(1), Event::Cancelled].into_iter().scan(
+            placed,
+            |sample, event| {
+                *sample = sample.clone().then(event);
+                Some(sample.order.clone())
+            },
+        ) {
+            version = write(&store, version, &next).await;
+            assert_eq!(store.load(&next.key).await.unwrap().unwrap().order, next);
+        }
+        assert!(received() - before < 100_000, "{} bytes for three steps", received() - before);
+
+        let other = Sample::placed("picture", draft_of(1), &riddle(), START).order;
+        write(&store, version, &other).await;
+        assert_eq!(store.load(&other.key).await.unwrap().unwrap().order, other, "a new life has its own");
+    });
+}
+
+#[test]
+fn versions_stay_ahead_when_the_clock_of_redis_is_set_back() {
+    run(async {
+        let place = Place::on_one_server(1);
+        let store = place.open().await;
+        let order = samples::queued("steady", START).order;
+        let version = create(&store, &order).await;
+        let ahead = version.0 + 1_000_000_000;
+        shared_redis().command(&[
+            "HSET",
+            &format!("{{{}:0}}:desk", place.prefix),
+            "version",
+            &ahead.to_string(),
+        ]);
+        assert_eq!(write(&store, version, &order).await, Version(ahead + 1));
+    });
+}
+
+#[test]
+fn books_that_are_full_or_damaged_stop_no_order() {
+    run(async {
+        let place = Place::on_one_server(1);
+        let store = place.open().await;
+        let line = Line { day: Day(50_000), tenant: "ann".into(), kind: "riddle".into() };
+        let tally = Tally { asked: u64::MAX, joined: 1, ..Tally::default() };
+        for _ in 0..3 {
+            store.count(&line, &tally).await.unwrap();
+        }
+        let books = store.books(line.day, line.day).await.unwrap();
+        assert_eq!(books.len(), 1);
+        assert_eq!((books[0].1.asked, books[0].1.joined), (i64::MAX.unsigned_abs(), 3));
+
+        let today = format!("{{{}:0}}:books:{}", place.prefix, Day::of(START).0);
+        shared_redis().command(&["SET", &today, "no books at all"]);
+        let Sample { order, tally, .. } = samples::queued("unbooked", START);
+        let outcome = store.commit(Version::ABSENT, &order, &tally, START).await.unwrap();
+        assert!(matches!(outcome, Commit::Done(_)));
+        assert!(store.load(&order.key).await.unwrap().is_some());
+        assert_eq!(store.list(Which::Open, None, 9).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn the_first_secret_that_was_drawn_stands_for_all_nodes() {
+    run(async {
+        let place = Place::on_one_server(1);
+        let (one, other) = (place.open().await, place.open().await);
+        assert_eq!(one.shared_secret([1; 32]).await.unwrap(), [1; 32]);
+        assert_eq!(other.shared_secret([2; 32]).await.unwrap(), [1; 32]);
+        assert_eq!(one.shared_secret([3; 32]).await.unwrap(), [1; 32]);
+    });
+}
+
+/// A cluster sends a request again when it does not know what became of it: whoever won must not be told that he lost.
+#[test]
+fn a_commit_that_arrives_twice_is_one_commit_and_says_so_both_times() {
+    let (prefix, key) = (super::fresh_prefix(), "ab".repeat(32));
+    let name = |what: &str| format!("{{{prefix}:0}}:{what}");
+    let keys =
+        ["order:x", "desk", "all", "due", "forget", "open", "dead", "shelves", "days", "books:1"].map(name);
+    let commit = |by: &str| {
+        let marks = ["", "", "", "rest", "1", "news", "1000", "1", "1", "asked", "5"];
+        let step = ["0", &key, by, "{}", "terms", "sum"];
+        let mut all = vec!["EVAL", include_str!("../../src/scripts/commit.lua"), "10"];
+        all.extend(keys.iter().map(String::as_str).chain(step).chain(marks));
+        shared_redis().command(&all)
+    };
+    let first = commit("1-1");
+    assert!(first.starts_with("done"), "{first}");
+    assert_eq!(commit("1-1"), first);
+    assert_eq!(shared_redis().command(&["HGET", &name("books:1"), "asked"]), "5", "and it is booked once");
+    assert!(commit("1-2").starts_with("conflict"));
+}

@@ -1,0 +1,107 @@
+//! The Redis store through its public doors, on servers of its own: it keeps every promise of the suite, on one server
+//! and on a cluster, and what only it can promise is here besides.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod checkup;
+mod conformance;
+mod damage;
+mod keeping;
+mod opening;
+mod outage;
+mod sealing;
+mod settled;
+mod waking;
+
+use quittance_lifecycle::{Order, Tally};
+use quittance_ports::conformance::samples;
+use quittance_ports::{Commit, Store, StoreError, Version};
+use quittance_servers::{Redis, RedisCluster, shared_redis};
+use quittance_store_redis::{RedisStore, Settings};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+/// A busy machine can take its time; what never comes is noticed all the same.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// So long that no test is disturbed by it.
+const NEVER: Duration = Duration::from_secs(3600);
+
+static CLUSTER: LazyLock<RedisCluster> = LazyLock::new(RedisCluster::start);
+
+/// Somewhere to keep a store that nobody has used.
+#[derive(Clone)]
+struct Place {
+    settings: Settings,
+    prefix: String,
+    servers: Vec<&'static Redis>,
+}
+
+impl Place {
+    fn on_one_server(partitions: u16) -> Self {
+        let (url, prefix) = (shared_redis().url(), fresh_prefix());
+        let settings = settings(&format!("{url}?prefix={prefix}&partitions={partitions}"));
+        Self { settings, prefix, servers: vec![shared_redis()] }
+    }
+
+    fn on_the_cluster() -> Self {
+        let prefix = fresh_prefix();
+        let settings = settings(&format!("{}?prefix={prefix}", cluster_url(&CLUSTER)));
+        Self { settings, prefix, servers: (0..3).map(|n| CLUSTER.node(n)).collect() }
+    }
+
+    async fn open(&self) -> RedisStore {
+        RedisStore::open(self.settings.clone()).await.unwrap()
+    }
+}
+
+fn cluster_url(cluster: &RedisCluster) -> String {
+    let urls = cluster.urls();
+    let nodes: Vec<_> = urls.iter().map(|url| url.strip_prefix("redis://").unwrap()).collect();
+    format!("redis+cluster://{}", nodes.join(","))
+}
+
+fn fresh_prefix() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    format!("test{}", COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// With nothing that stirs by itself, and time for a machine that has much to do.
+fn settings(url: &str) -> Settings {
+    Settings::parse(url).unwrap().with_recheck(NEVER).with_call_wait(Duration::from_secs(10))
+}
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { tokio::time::timeout(PATIENCE, test).await.expect("it waits for ever") })
+}
+
+/// Tries again until it is there; whoever runs the test notices if it never is.
+async fn eventually<T>(mut attempt: impl AsyncFnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(found) = attempt().await {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn commit(store: &dyn Store, expected: Version, order: &Arc<Order>) -> Result<Commit, StoreError> {
+    store.commit(expected, order, &Tally::default(), samples::START).await
+}
+
+async fn create(store: &dyn Store, order: &Arc<Order>) -> Version {
+    write(store, Version::ABSENT, order).await
+}
+
+async fn write(store: &dyn Store, expected: Version, order: &Arc<Order>) -> Version {
+    match commit(store, expected, order).await {
+        Ok(Commit::Done(version)) => version,
+        other => panic!("nobody else writes here: {other:?}"),
+    }
+}
+
+/// The name of an order's record in a store with one partition.
+fn record(prefix: &str, order: &Order) -> String {
+    format!("{{{prefix}:0}}:order:{}", order.key)
+}

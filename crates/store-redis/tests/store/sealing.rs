@@ -1,0 +1,61 @@
+//! A store whose orders have moved takes nothing more, from anybody, and can be read all the while.
+
+use super::{Place, commit, create, run, write};
+use quittance_ports::conformance::samples::{self, START, after};
+use quittance_ports::{Line, Roster, Store, StoreError, Which};
+use std::error::Error;
+
+fn is_closed(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable { .. })
+        && error.source().unwrap().to_string().contains("moved away")
+}
+
+fn refuses_writes_and_can_be_read(place: &Place) {
+    run(async {
+        let (one, other) = (place.open().await, place.open().await);
+        let orders: Vec<_> = (0..20).map(|n| samples::failed(&format!("order {n}"), START)).collect();
+        let mut versions = Vec::new();
+        for order in &orders {
+            versions.push(create(&one, &order.order).await);
+        }
+        let due = samples::queued("due", START).order;
+        create(&one, &due).await;
+        one.seal(Some("moved away")).await.unwrap();
+
+        let line = Line::of(&due, START);
+        for store in [&one, &other] {
+            for (sample, version) in orders.iter().zip(&versions) {
+                assert!(is_closed(&commit(store, *version, &sample.order).await.unwrap_err()));
+                assert_eq!(store.load(&sample.order.key).await.unwrap().unwrap().version, *version);
+            }
+            assert!(is_closed(&store.claim_due(START, after(9), 9).await.unwrap_err()));
+            assert!(is_closed(&store.purge(after(1_000_000), 9).await.unwrap_err()));
+            assert!(is_closed(&store.count(&line, &orders[0].tally).await.unwrap_err()));
+            assert_eq!(store.list(Which::All, None, 99).await.unwrap().len(), 21);
+            assert_eq!(store.books(line.day, line.day).await.unwrap(), []);
+            assert_eq!(store.shelf(&due.terms.target, START, 9).await.unwrap(), []);
+            assert_eq!(store.sealed().await.unwrap().as_deref(), Some("moved away"));
+        }
+
+        other.seal(None).await.unwrap();
+        for (sample, version) in orders.iter().zip(versions) {
+            write(&one, version, &sample.order).await;
+        }
+        assert_eq!(one.claim_due(START, after(9), 9).await.unwrap().orders.len(), 1);
+    });
+}
+
+#[test]
+fn a_closed_store_refuses_writes_and_can_be_read() {
+    refuses_writes_and_can_be_read(&Place::on_one_server(1));
+}
+
+#[test]
+fn every_partition_of_a_closed_store_refuses_writes() {
+    refuses_writes_and_can_be_read(&Place::on_one_server(16));
+}
+
+#[test]
+fn every_node_of_a_closed_cluster_refuses_writes() {
+    refuses_writes_and_can_be_read(&Place::on_the_cluster());
+}

@@ -1,0 +1,85 @@
+//! A node that has heard everything told so far before it begins to watch. Word of a commit may reach another node a moment
+//! after the commit is done, and whoever begins to watch in that moment is woken for nothing: allowed, but the suite
+//! looks for it.
+
+use super::Place;
+use async_trait::async_trait;
+use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_ports::{
+    Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+};
+use quittance_store_redis::RedisStore;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub(crate) struct Settled {
+    pub(crate) node: RedisStore,
+    pub(crate) place: Place,
+}
+
+impl Settled {
+    /// Each server tells its news in order: when the last has come, so have all before it.
+    async fn settle(&self) -> Result<(), StoreError> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        for server in &self.place.servers {
+            let mut probe = [0xee; 32];
+            probe[..8].copy_from_slice(&COUNT.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+            let probe = Key(probe);
+            let mut watch = self.node.watch(&probe).await?;
+            server.command(&["PUBLISH", &format!("{}:news", self.place.prefix), &probe.to_string()]);
+            watch.changed().await;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Store for Settled {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.node.load(key).await
+    }
+
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Arc<Order>,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        self.node.commit(expected, next, tally, at).await
+    }
+
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.node.claim_due(now, until, limit).await
+    }
+
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        self.node.shelf(target, now, limit).await
+    }
+
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        self.settle().await?;
+        self.node.watch(key).await
+    }
+
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
+        self.node.list(which, after, limit).await
+    }
+
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.node.purge(now, limit).await
+    }
+
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        self.node.count(line, tally).await
+    }
+
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.node.books(from, to).await
+    }
+}
