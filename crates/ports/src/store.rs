@@ -47,7 +47,8 @@ pub struct Due {
     /// The next moment at which an order that was not returned is due or its claim lapses. It may already have
     /// passed.
     pub next: Option<Timestamp>,
-    /// Records that were due and could not be understood: told once, and not due again.
+    /// Records that were due and could not be understood: told, and out of the way of the others. One that may be the
+    /// writing of a later version stays due for nodes that can read it.
     pub unreadable: Vec<Unreadable>,
 }
 

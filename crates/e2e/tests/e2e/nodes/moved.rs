@@ -15,6 +15,8 @@ use std::time::Duration;
 
 const SETTINGS: [&str; 3] = ["retry.limits.unknown=10", "timing.share_window=10m", "timing.deadline=100s"];
 
+const DEATHS_MS: [u64; 4] = [30, 50, 80, 120];
+
 fn node(sim: &Sim) -> Node {
     Node::new(SETTINGS.iter().fold(Room::of(sim), |room, setting| room.set(setting)))
 }
@@ -26,13 +28,15 @@ fn copy(from: &str, to: &str) {
     tell!("{}", ran.out.split_whitespace().collect::<Vec<_>>().join(" "));
 }
 
-/// `store copy`, killed on its way.
+/// `store copy`, killed again and again, a little later each time: before it has begun, on its way, or when it is done.
 fn copy_and_die(from: &str, to: &str) {
-    let mut command = quittance(["store", "copy", from, to]);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut copying = Running::start(&mut command);
-    pass(Duration::from_millis(150));
-    copying.kill();
+    for moment in DEATHS_MS {
+        let mut command = quittance(["store", "copy", from, to]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut copying = Running::start(&mut command);
+        pass(Duration::from_millis(moment));
+        copying.kill();
+    }
 }
 
 fn some_answers(load: &Load) {
@@ -56,7 +60,8 @@ fn orders_that_move_from_store_to_store_in_a_storm_are_all_answered_once() {
     copy_and_die(&first, &redis);
     copy(&first, &redis);
     // What came in and was not yet written down is in the folder of the store that it left.
-    nodes[0].room.overrule("store.home", "store");
+    let home = nodes[0].room.path("store").display().to_string();
+    nodes[0].room.overrule("store.home", &home);
     on_all(&mut nodes, &redis);
     some_answers(&load);
     // They go on working while they are robbed of their store, and some of them die of it.
