@@ -11,6 +11,7 @@ pub(crate) use request::Turned;
 
 use crate::door::{Asked, Body};
 use crate::tls::Tls;
+use futures_util::FutureExt;
 use hyper::Response;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -24,11 +25,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
 /// How long to leave the system in peace when it has no more connections for us.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// Whoever has just come when the doors close may say what he came for within this time: he was let in, and to hang up on
+/// him would look like a crash.
+const YOUNG_WAIT: Duration = Duration::from_millis(250);
+/// How many of those who stand at the door are let in when it closes.
+const LAST_MAX: usize = 1024;
 /// How long whoever is cut off may take to be gone.
 const CUT_WAIT: Duration = Duration::from_secs(1);
 
@@ -141,25 +147,33 @@ impl Server {
             // Whoever finds no seat waits in the system's queue, and nobody pays for him.
             let seat = tokio::select! {
                 Ok(seat) = seats.acquire_owned() => seat,
-                () = reached(&mut state, State::Closing) => return,
+                () = reached(&mut state, State::Closing) => break,
             };
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
-                () = reached(&mut state, State::Closing) => return,
+                () = reached(&mut state, State::Closing) => break,
             };
             match accepted {
-                Ok((stream, _)) => {
-                    let (server, house, tls) = (self.clone(), house.clone(), tls.clone());
-                    tokio::spawn(async move {
-                        let present = Present::new(&server.shared);
-                        server.admit(house, stream, tls).await;
-                        drop((present, seat));
-                    });
-                }
+                Ok((stream, _)) => self.let_in(&house, stream, tls.clone(), seat),
                 // Out of file handles, or the caller left at once: neither is a reason to stop listening.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
+        // Those who stand at the door already would be hung up on when it closes.
+        for _ in 0..LAST_MAX {
+            let Ok(seat) = Arc::clone(&self.shared.seats).try_acquire_owned() else { return };
+            let Some(Ok((stream, _))) = listener.accept().now_or_never() else { return };
+            self.let_in(&house, stream, tls.clone(), seat);
+        }
+    }
+
+    fn let_in<H: House>(&self, house: &H, stream: TcpStream, tls: Option<Tls>, seat: OwnedSemaphorePermit) {
+        let (server, house) = (self.clone(), house.clone());
+        let present = Present::new(&self.shared);
+        tokio::spawn(async move {
+            server.admit(house, stream, tls).await;
+            drop((present, seat));
+        });
     }
 
     /// Lets nobody new in, answers whoever is inside, and returns when all are gone or their time is up: then it cuts
@@ -184,7 +198,7 @@ impl Server {
         let handshake = timeout(self.limits.read_wait, tls.acceptor().accept(stream));
         let shaken = tokio::select! {
             shaken = handshake => shaken,
-            () = reached(&mut state, State::Closing) => return,
+            () = reached(&mut state, State::Closed) => return,
         };
         match shaken {
             Ok(Ok(stream)) => Box::pin(self.converse(house, stream)).await,
@@ -215,8 +229,16 @@ impl Server {
         // A connection that ends badly is its caller's affair: what he said was safe before he was answered.
         tokio::select! {
             _ = &mut connection => return,
-            () = reached(&mut state, State::Closing) => connection.as_mut().graceful_shutdown(),
+            () = reached(&mut state, State::Closing) => {}
         }
+        if stage.is_new() {
+            tokio::select! {
+                _ = &mut connection => return,
+                () = tokio::time::sleep(YOUNG_WAIT) => {}
+                () = reached(&mut state, State::Closed) => return,
+            }
+        }
+        connection.as_mut().graceful_shutdown();
         tokio::select! {
             _ = connection => {}
             () = reached(&mut state, State::Closed) => {}

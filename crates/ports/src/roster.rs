@@ -15,7 +15,9 @@ pub const SIGN_IN_SPAN: Duration = Duration::from_secs(2);
 pub const SILENT_AFTER: Duration = Duration::from_secs(8);
 /// A card that was not renewed for so long may be forgotten; until then people can see who went missing.
 pub const CARD_LIFE: Duration = Duration::from_secs(600);
-/// How far the clocks of nodes may be from the store's without harm to any promise. The simulation lets them differ by more.
+/// How far the clocks of nodes may be from the store's: nothing is lost or paid for twice by it, and no answer is handed
+/// out that has expired, to whoever asks for at least twice this much life (the usual margin is 40 s). The simulation
+/// lets them differ by more.
 pub const SKEW_MAX: Duration = Duration::from_secs(2);
 
 /// What a node says about itself.

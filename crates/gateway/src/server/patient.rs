@@ -30,6 +30,11 @@ impl Stage {
         Answering(self.clone())
     }
 
+    /// Whether he has said nothing yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.now() == NEW
+    }
+
     /// Says whether these are the first words of a head.
     fn begin_head(&self) -> bool {
         let is_first =

@@ -29,11 +29,7 @@ async fn whoever_is_inside_is_answered_and_nobody_else_gets_in() {
     until_busy(&room).await;
     let gateway = room.gateway.clone();
     let drained = tokio::spawn(async move { gateway.drain(LONG).await });
-    assert_eq!(
-        (idle.reply().await, silent.reply().await),
-        (None, None),
-        "who says nothing is let go at once"
-    );
+    assert_eq!((idle.reply().await, silent.reply().await), (None, None), "who says nothing is let go");
     while TcpStream::connect(room.address).await.is_ok() {
         tokio::task::yield_now().await;
     }
@@ -67,4 +63,21 @@ async fn a_live_stream_does_not_keep_the_server_from_closing() {
     assert_eq!(watcher.status().await, 200);
     assert!(room.gateway.drain(LONG).await);
     assert_eq!(room.gateway.counts().connections_open, 0);
+}
+
+/// He was let in a moment before, and to hang up on him would look like a crash.
+#[tokio::test]
+async fn whoever_has_just_come_is_answered_although_the_doors_close() {
+    let room = Room::open().await;
+    let mut newcomer = room.connect().await;
+    while room.gateway.counts().connections_open == 0 {
+        tokio::task::yield_now().await;
+    }
+    let gateway = room.gateway.clone();
+    let drained = tokio::spawn(async move { gateway.drain(LONG).await });
+    while TcpStream::connect(room.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(newcomer.ask("GET", "/healthz", &[], b"").await.status, 200);
+    assert!(drained.await.unwrap());
 }
