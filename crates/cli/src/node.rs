@@ -122,9 +122,10 @@ fn with_callbacks(
     Ok(builder.callbacks(callbacks))
 }
 
-/// Opens the store to look and to mend.
+/// Opens the store to look and to mend, as it is.
 pub(crate) async fn open(config: &Config) -> Result<Quittance, Trouble> {
-    builder(config)?.open().await.map_err(|error| start_trouble(&error))
+    let config = Config { store: config.store.as_it_is(), ..config.clone() };
+    builder(&config)?.open().await.map_err(|error| start_trouble(&error))
 }
 
 fn builder(config: &Config) -> Result<Builder, Trouble> {
@@ -190,9 +191,10 @@ pub(crate) async fn account(config: &ProviderConfig) -> Result<Account, Trouble>
 
 fn start_trouble(error: &StartError) -> Trouble {
     let exit = match error {
-        StartError::Open(_)
-        | StartError::Store(_)
+        StartError::Open(error) => return place::trouble(error),
+        StartError::Store(_)
         | StartError::Moved { .. }
+        | StartError::BeingFilled { .. }
         | StartError::Home { .. }
         | StartError::Spill { .. }
         | StartError::Secret(_) => Exit::Store,

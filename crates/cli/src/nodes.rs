@@ -19,7 +19,7 @@ Examples:
   watch -n 2 quittance nodes
 
 SEEN is by the store's clock; a node that has been SILENT for 8 s is gone, or frozen, and the
-others have taken its orders over. SKEW is how far its clock is ahead of the store's: above
+others, if there are any, take its orders over; what it said of its health is old. SKEW is how far its clock is ahead of the store's: above
 2 s, see `quittance doctor`. SHARE is its part of all the alarms that were attended to by those
 who are listed. A card that is not renewed is forgotten after 10 minutes; whoever ends politely
 takes his away.
@@ -73,6 +73,11 @@ pub(crate) fn skew_words(skew_ms: i64) -> String {
         0..10_000 => format!("{skew_ms:+} ms"),
         _ => format!("{:+} s", skew_ms / 1000),
     }
+}
+
+/// Whether a clock is so far from the store's that promises suffer.
+fn is_far(skew_ms: i64) -> bool {
+    u128::from(skew_ms.unsigned_abs()) > SKEW_MAX.as_millis()
 }
 
 /// The same as a sentence has it.
@@ -140,6 +145,20 @@ const HEADINGS: [&str; 14] = [
     "HEALTH",
 ];
 
+/// What people read first. Of one that is silent nobody knows more than what it said last.
+fn health(roll: &Roll, signed: &Signed) -> (Style, String) {
+    let far = signed.card.skew_ms.filter(|skew| is_far(*skew));
+    let clock = far.map(|skew| format!("clock off by {:.1} s", skew.unsigned_abs() as f64 / 1000.0));
+    let style = if clock.is_some() { BAD } else { NOTE };
+    let words: Vec<String> = clock.into_iter().chain(complaints(&signed.card)).collect();
+    match (words.is_empty(), is_silent(roll, signed)) {
+        (true, true) => (PLAIN, "not known".into()),
+        (true, false) => (PLAIN, "well".into()),
+        (false, true) => (style, format!("at last: {}", words.join(", "))),
+        (false, false) => (style, words.join(", ")),
+    }
+}
+
 fn cells(roll: &Roll, signed: &Signed) -> [(Style, String); 14] {
     let card = &signed.card;
     let vitals = &card.vitals;
@@ -152,11 +171,9 @@ fn cells(roll: &Roll, signed: &Signed) -> [(Style, String); 14] {
     };
     let skew = match card.skew_ms {
         None => plain("-".into()),
-        Some(skew) if u128::from(skew.unsigned_abs()) > SKEW_MAX.as_millis() => (BAD, skew_words(skew)),
+        Some(skew) if is_far(skew) => (BAD, skew_words(skew)),
         Some(skew) => plain(skew_words(skew)),
     };
-    let complaints = complaints(card);
-    let health = if complaints.is_empty() { plain("well".into()) } else { (NOTE, complaints.join(", ")) };
     [
         plain(harmless(&card.name)),
         plain(harmless(&card.version)),
@@ -171,7 +188,7 @@ fn cells(roll: &Roll, signed: &Signed) -> [(Style, String); 14] {
         count(vitals.polled),
         count(vitals.answered),
         count(vitals.in_hand),
-        health,
+        health(roll, signed),
     ]
 }
 
@@ -246,6 +263,27 @@ mod tests {
             }
         }
         assert!(lines[2].contains("2 panics"), "{text}");
+    }
+
+    #[test]
+    fn a_node_whose_clock_is_off_is_not_well_and_a_silent_one_is_not_known_to_be() {
+        let seen = Timestamp::from_millis(100_000);
+        let of = |skew_ms, now| {
+            let card = Card { skew_ms: Some(skew_ms), ..card(1, "a", Vitals::default()) };
+            let text =
+                as_text(&Roll { now: Timestamp::from_millis(now), nodes: vec![Signed { card, seen }] });
+            anstream::adapter::strip_str(&text).to_string()
+        };
+        for (skew_ms, now, health) in [
+            (2_000, 101_000, " well\n"),
+            (2_001, 101_000, " clock off by 2.0 s\n"),
+            (-61_000, 101_000, " clock off by 61.0 s\n"),
+            (-61_000, 200_000, " at last: clock off by 61.0 s\n"),
+            (0, 200_000, " not known\n"),
+        ] {
+            let text = of(skew_ms, now);
+            assert!(text.ends_with(health), "{health}: {text}");
+        }
     }
 
     #[test]

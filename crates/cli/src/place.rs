@@ -2,17 +2,57 @@
 
 use crate::config::StoreConfig;
 use crate::exit::{Exit, Trouble};
-use quittance::{Opened, SPILL_NAME};
+use quittance::{OpenError, Opened, SPILL_NAME, postgres};
 use std::path::{Path, PathBuf};
 
-/// Opens a store by itself, without a node.
+/// Opens a store by itself, without a node, as it is: tables that are missing or old stay so.
 pub(crate) async fn open(store: &StoreConfig) -> Result<Opened, Trouble> {
+    open_to_fill(&store.as_it_is()).await
+}
+
+/// The same for one that gets orders; its tables are made, unless the configuration leaves that to a person.
+pub(crate) async fn open_to_fill(store: &StoreConfig) -> Result<Opened, Trouble> {
     let place = store.place().map_err(|error| Trouble::of(Exit::Config, &error))?;
-    place.open().await.map_err(|error| Trouble::of(Exit::Store, &error))
+    place.open().await.map_err(|error| trouble(&error))
+}
+
+/// Whoever finds no tables that he can use wants to know which command makes them.
+pub(crate) fn trouble(error: &OpenError) -> Trouble {
+    let OpenError::Postgres(postgres::OpenError::Older { address, found, known }) = error else {
+        return Trouble::of(Exit::Store, error);
+    };
+    let (what, does) = match found {
+        0 => (format!("there are no tables of Quittance at {address}"), "makes them"),
+        _ => (
+            format!("the tables at {address} are of version {found}, and this program needs {known}"),
+            "brings them up to date",
+        ),
+    };
+    let what = format!(
+        "{what}: `quittance store migrate` {does}, and so does a node that starts, unless `store.migrate` is false"
+    );
+    Trouble::new(Exit::Store, what)
 }
 
 /// The spill of this folder, if something waits in it.
 pub(crate) fn spilled(folder: &Path) -> Option<PathBuf> {
     let spill = folder.join(SPILL_NAME);
     std::fs::metadata(&spill).is_ok_and(|found| found.len() > 0).then_some(spill)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_finds_no_tables_is_told_which_command_makes_them() {
+        for (found, words) in [(0, "no tables"), (1, "of version 1, and this program needs 2")] {
+            let address = "postgres://h/d?schema=s".into();
+            let told = trouble(&postgres::OpenError::Older { address, found, known: 2 }.into());
+            assert_eq!(told.exit, Exit::Store);
+            for words in [words, "?schema=s", "`quittance store migrate`"] {
+                assert!(told.what.contains(words), "{words}: {told}");
+            }
+        }
+    }
 }

@@ -18,7 +18,7 @@ Examples:
   quittance store copy config redis://db:6379     move it to Redis
   quittance store copy embedded:./quittance-data postgres://quittance@db/quittance
   quittance store seal --note 'maintenance until noon'
-  quittance store migrate --print | less
+  quittance store migrate --print | psql -v ON_ERROR_STOP=1 $OWNERS_URL
 
 A store is named as in `store.url`, or by the word `config`: the configured one. A password never
 stands on the command line, where every user of the machine can read it: the one for FROM, or for
@@ -93,7 +93,7 @@ enum StoreCommand {
         /// Which store: as in `store.url`, or the configured one
         #[arg(value_name = "URL", default_value = CONFIGURED)]
         store: String,
-        /// Print the statements for a person to read, and run nothing
+        /// Print the statements, for psql or for a person to read, and run nothing
         #[arg(long)]
         print: bool,
         /// Print one JSON object

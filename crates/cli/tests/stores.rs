@@ -2,7 +2,7 @@
 //! all stores are folders, or servers that are not there; real servers are in `crates/e2e`.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may end where it is")]
 
-use quittance::{Order, Quittance};
+use quittance::{Order, Place, Quittance};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
@@ -83,6 +83,7 @@ fn a_store_is_moved_and_closed_and_a_second_run_does_nothing() {
         (&new["sealed"], &new["orders"]["open"], &new["orders"]["all"]),
         (&Value::Null, &300.into(), &300.into())
     );
+    assert_eq!(new["filling"], Value::Null, "{new}");
     let told = house.run(&["store", "copy", &from, "embedded:new"]).exits(0);
     assert!(told.out.contains("have moved to embedded:new before"), "{}", told.out);
     let elsewhere = house.run(&["store", "copy", &from, "embedded:third"]).exits(5);
@@ -126,6 +127,41 @@ fn a_store_is_closed_by_hand_and_opened_only_by_who_is_sure() {
 }
 
 #[test]
+fn a_store_that_is_being_filled_says_so_and_no_node_starts_on_it() {
+    let house = House::new();
+    let store = house.stocked("new", 1);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let opened = Place::Embedded(house.path("new")).open().await.unwrap();
+        opened.roster.set_filling(Some("from the old house")).await.unwrap();
+    });
+    drop(runtime);
+    let status = house.run(&["store", "status", &store]).exits(0);
+    assert!(status.out.contains("state    being filled (from the old house)"), "{}", status.out);
+    assert_eq!(
+        house.run(&["store", "status", &store, "--json"]).json()["filling"],
+        Value::from("from the old house")
+    );
+    let doctor = house.run(&["doctor", "--set", "store.url=embedded:new", "--json"]).exits(1);
+    assert!(doctor.out.contains("it is being filled (from the old house)"), "{}", doctor.out);
+    let node = [
+        "store.url=embedded:new",
+        "provider.main.profile=2captcha",
+        "provider.main.url=http://127.0.0.1:1",
+        "provider.main.key_env=K",
+    ];
+    let node: Vec<&str> = node.iter().flat_map(|set| ["--set", set]).collect();
+    let serve = [&["serve", "--listen", "127.0.0.1:0"][..], &node[..]].concat();
+    let refused = house.run_with(&serve, &[("K", "k")]).exits(5);
+    assert!(refused.err.contains("from the old house"), "{}", refused.err);
+
+    let unsure = house.run(&["store", "unseal", &store]).exits(1);
+    assert!(unsure.err.contains("paid for again") && unsure.err.contains("--yes"), "{}", unsure.err);
+    house.run(&["store", "unseal", &store, "--yes"]).exits(0);
+    assert_eq!(house.run(&["store", "status", &store, "--json"]).json()["filling"], Value::Null);
+}
+
+#[test]
 fn what_cannot_be_opened_is_told_with_5_and_nothing_is_made() {
     let house = House::new();
     let from = house.stocked("old", 1);
@@ -161,8 +197,19 @@ fn an_embedded_store_has_one_node_and_says_so() {
 
 #[test]
 fn the_steps_of_postgresql_can_be_read_without_a_server() {
-    let said = House::new().run(&["store", "migrate", "--print"]).exits(0);
-    assert!(said.out.contains("CREATE TABLE"), "{}", said.out);
+    let house = House::new();
+    for (typed, schema) in [
+        ("config", "\"quittance\""),
+        ("postgres://u@127.0.0.1:1/db", "\"quittance\""),
+        ("postgres://u@127.0.0.1:1/db?schema=east%20coast", "\"east coast\""),
+    ] {
+        let said = house.run(&["store", "migrate", "--print", typed]).exits(0);
+        for words in ["BEGIN;\n", "COMMIT;\n", &format!("CREATE TABLE {schema}.orders")] {
+            assert!(said.out.contains(words), "{words}: {}", said.out);
+        }
+        let left = said.out.lines().find(|line| line.contains("{schema}") && !line.starts_with("--"));
+        assert_eq!(left, None);
+    }
 }
 
 #[test]

@@ -1,14 +1,17 @@
 //! The worker's chores: what was counted is written down within a moment, and every second or so what was spilled is
 //! replayed, and what may be forgotten is.
 
-use crate::{Engine, lock};
-use quittance_ports::StoreError;
+use crate::{Engine, Heard, lock};
+use quittance_ports::{Arrival, StoreError};
 use std::time::Duration;
 
 /// How many forgettable records are removed at a time.
 const PURGE_MAX: usize = 256;
 /// How long what cannot be applied to a broken record is left in peace: a person has to mend it first.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
+/// How long what came in for an order that is not on record is kept, from the birth of its record: for as long as records are
+/// kept by default, because after that it may have been forgotten in good order.
+const UNKNOWN_KEPT: Duration = Duration::from_secs(24 * 3600);
 
 impl Engine {
     pub(crate) async fn do_chores(&self) {
@@ -29,6 +32,13 @@ impl Engine {
         }
     }
 
+    /// It goes to the end of the queue, so that it does not stop the others. If there is no room it must stay where it is, and
+    /// the others are applied again when it is looked at again.
+    fn put_off(&self, arrival: &Arrival) -> bool {
+        lock(&self.agenda).unreadable_at = Some(self.now() + UNREADABLE_PAUSE);
+        self.world.spill.keep(arrival).is_err()
+    }
+
     /// Whatever came in while the store was away. Applying it twice does no harm, so a crash in the middle does none.
     async fn replay_spill(&self) {
         {
@@ -43,13 +53,14 @@ impl Engine {
         let (mut done, mut must_stay) = (0, false);
         for arrival in &waiting {
             match self.apply_arrival(arrival).await {
+                // Somebody may have started this node on the wrong store, or before all orders had been moved to this one.
+                Ok(Heard::Forgotten) if self.now() < arrival.born + UNKNOWN_KEPT => {
+                    must_stay |= self.put_off(arrival);
+                }
                 Ok(_) => {}
                 Err(error @ StoreError::Corrupt { .. }) => {
                     self.note_error(&error);
-                    lock(&self.agenda).unreadable_at = Some(self.now() + UNREADABLE_PAUSE);
-                    // It goes to the end of the queue, so that one broken record does not stop the others; if there
-                    // is no room it stays where it is, and the others are applied again when it is looked at again.
-                    must_stay |= self.world.spill.keep(arrival).is_err();
+                    must_stay |= self.put_off(arrival);
                 }
                 Err(error @ StoreError::Unavailable { .. }) => {
                     self.note_error(&error);

@@ -32,6 +32,7 @@ use pace::Paces;
 use quittance_lifecycle::{Fault, Kind, Order, Pace, Policy, Tally, Timestamp, WhyIgnored};
 use quittance_ports::{Clock, Courier, Line, Provider, Spill, Store, StoreError};
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,6 +64,12 @@ pub struct Engine {
     ignored: [AtomicU64; WhyIgnored::ALL.len()],
     forged: AtomicU64,
     counters: Counters,
+    /// When a person last said that the account is mended, in milliseconds; zero if nobody has.
+    released_at: AtomicU64,
+    /// When this node last let everything go that waited for the account.
+    let_go_at: AtomicU64,
+    /// Why the store was last not available.
+    store_trouble: Mutex<Option<String>>,
     /// When the store was last not available, in milliseconds; zero if it always was.
     store_failed_at: AtomicU64,
     stamps: AtomicU64,
@@ -72,6 +79,17 @@ pub struct Engine {
 /// A panic elsewhere cannot have left these short critical sections half-done, so a poisoned lock is as good as any.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An error and all that it says about its causes.
+fn why(error: &(dyn Error + 'static)) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        said = format!("{said}: {error}");
+        cause = error.source();
+    }
+    said
 }
 
 impl Engine {
@@ -94,6 +112,9 @@ impl Engine {
             ignored: Default::default(),
             forged: AtomicU64::new(0),
             counters: Counters::default(),
+            store_trouble: Mutex::default(),
+            released_at: AtomicU64::new(0),
+            let_go_at: AtomicU64::new(0),
             store_failed_at: AtomicU64::new(0),
             stamps: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
@@ -206,9 +227,16 @@ impl Engine {
             StoreError::Corrupt { .. } => Counters::add(&self.counters.unreadable, 1),
             StoreError::Unavailable { .. } => {
                 Counters::add(&self.counters.store_errors, 1);
+                *lock(&self.store_trouble) = Some(why(error));
                 self.store_failed_at.store(self.now().as_millis(), Ordering::Relaxed);
             }
         }
+    }
+
+    /// Why the store did not do what it was asked for, when it last did not.
+    #[must_use]
+    pub fn store_trouble(&self) -> Option<String> {
+        lock(&self.store_trouble).clone()
     }
 
     /// Whether the store was away a moment ago, as far as this node has noticed.

@@ -10,6 +10,7 @@ use quittance_lifecycle::{
 };
 use quittance_ports::{Commit, Line, StoreError, Unreadable, Version, Versioned, Which};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How many answers on a shelf are tried before an order is bought: others may be after the same ones.
@@ -278,8 +279,18 @@ impl Engine {
         self.apply(key, None, &Event::Dropped).await
     }
 
-    /// The provider's account has been mended: everything that waits for it goes on. Says how many orders that were.
+    /// A person says that the provider's account has been mended: everything that waits for it goes on, and other nodes can
+    /// read it in our [vitals](Self::vitals). Says how many orders that were.
+    pub async fn release_for_all(&self) -> Result<usize, StoreError> {
+        self.released_at.store(self.now().as_millis(), Ordering::Relaxed);
+        self.release().await
+    }
+
+    /// The provider's account has been mended, as far as this node is concerned: everything that waits for it goes on. Says
+    /// how many orders that were.
     pub async fn release(&self) -> Result<usize, StoreError> {
+        // Submits that are under way were sent before, and know nothing of it: they are let go when they come back.
+        self.let_go_at.store(self.now().as_millis(), Ordering::Relaxed);
         lock(&self.gate).release();
         let mut released = 0;
         let mut after = None;

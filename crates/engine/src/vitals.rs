@@ -1,7 +1,7 @@
 //! What this node has done since it started, and how it is: for the card that it leaves on the store's roster.
 
 use crate::{Engine, lock};
-use quittance_lifecycle::{Order, Phase};
+use quittance_lifecycle::{Order, Phase, Timestamp};
 use quittance_ports::Vitals;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -33,6 +33,12 @@ impl Counters {
 }
 
 impl Engine {
+    /// When a person last said here that the provider's account is mended.
+    fn released(&self) -> Option<Timestamp> {
+        let at = Timestamp::from_millis(Counters::read(&self.released_at));
+        (at > Timestamp::ZERO).then_some(at)
+    }
+
     /// An open order was moved on by what came in.
     pub(crate) fn count_answer(&self, order: &Order) {
         if matches!(order.phase, Phase::Solved { .. } | Phase::Taken { .. }) {
@@ -58,6 +64,7 @@ impl Engine {
             store_errors: Counters::read(&counters.store_errors),
             unreadable: Counters::read(&counters.unreadable),
             panics: Counters::read(&counters.panics),
+            released: self.released(),
             is_paused: self.paused().is_some(),
             store_was_away: self.store_was_away(A_MOMENT),
             has_spilled,

@@ -9,8 +9,8 @@ use crate::{Applied, Engine, lock};
 use futures_util::future::{BoxFuture, Either, FutureExt, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use quittance_lifecycle::{
-    Attempt, Decision, Effect, Event, Gate, Key, Order, Phase, PollOutcome, Progress, SubmitOutcome, Tally,
-    Timestamp, spare_as_order,
+    Attempt, Decision, Effect, Event, Fault, Gate, Key, Order, Phase, PollOutcome, Progress, Reaction,
+    SubmitOutcome, Tally, Timestamp, spare_as_order,
 };
 use quittance_ports::{Arrival, StoreError, Submission, Version, Versioned};
 use std::collections::VecDeque;
@@ -387,6 +387,7 @@ impl Engine {
         let submission =
             Submission { key: order.key, attempt, terms: &order.terms, callback: callback.as_deref() };
         Counters::add(&self.counters.submitted, 1);
+        let sent = self.now();
         let call = pin!(AssertUnwindSafe(self.world.provider.submit(submission)).catch_unwind());
         let outcome = match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(outcome), _)) => outcome,
@@ -396,9 +397,28 @@ impl Engine {
             }
             Either::Right(_) => SubmitOutcome::Unknown,
         };
-        lock(&self.gate).learn(&outcome, self.now(), order.key.grain());
+        let wants_a_person = self.wants_a_person(&outcome);
+        if !(wants_a_person && self.was_let_go_since(sent)) {
+            lock(&self.gate).learn(&outcome, self.now(), order.key.grain());
+        }
         let event = Event::Submitted { attempt, outcome };
         self.arrive_somehow(Arrival { key: order.key, born: order.born, event }).await;
+        // It was refused by an account that a person has mended since, and he will not say so again.
+        if wants_a_person
+            && self.was_let_go_since(sent)
+            && let Err(error) = self.apply(&order.key, None, &Event::Released).await
+        {
+            self.note_error(&error);
+        }
+    }
+
+    fn wants_a_person(&self, outcome: &SubmitOutcome) -> bool {
+        let rule = |fault: &Fault| self.settings.policy.faults.rule(fault.class);
+        matches!(outcome, SubmitOutcome::Refused(fault) if rule(fault).provider == Reaction::Pause)
+    }
+
+    fn was_let_go_since(&self, sent: Timestamp) -> bool {
+        Timestamp::from_millis(self.let_go_at.load(Ordering::Relaxed)) >= sent
     }
 
     async fn poll(&self, batch: Vec<Ask>) {

@@ -57,6 +57,8 @@ pub struct Vitals {
     pub store_errors: u64,
     pub unreadable: u64,
     pub panics: u64,
+    /// When a person last told this node that the provider's account is mended: whoever reads it may go on, too.
+    pub released: Option<Timestamp>,
     /// It submits nothing until a person has mended the provider's account.
     pub is_paused: bool,
     /// The store did not answer a moment ago.
@@ -114,6 +116,13 @@ pub trait Roster: Send + Sync {
     /// The note, if it is closed.
     async fn sealed(&self) -> Result<Option<String>, StoreError>;
 
+    /// With a note, says that orders are being moved here, and that no node may begin to work on those that are there
+    /// already; without one, that all have come. Whoever moves them may write all the while.
+    async fn set_filling(&self, note: Option<&str>) -> Result<(), StoreError>;
+
+    /// The note, if orders are being moved here.
+    async fn filling(&self) -> Result<Option<String>, StoreError>;
+
     /// What the store's own settings promise, for `doctor`.
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError>;
 }
@@ -127,6 +136,7 @@ struct Kept {
     now: Timestamp,
     nodes: BTreeMap<u64, Card>,
     note: Option<String>,
+    filling: Option<String>,
 }
 
 impl MemoryRoster {
@@ -164,6 +174,15 @@ impl Roster for MemoryRoster {
 
     async fn sealed(&self) -> Result<Option<String>, StoreError> {
         Ok(self.kept().note.clone())
+    }
+
+    async fn set_filling(&self, note: Option<&str>) -> Result<(), StoreError> {
+        self.kept().filling = note.map(str::to_owned);
+        Ok(())
+    }
+
+    async fn filling(&self) -> Result<Option<String>, StoreError> {
+        Ok(self.kept().filling.clone())
     }
 
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {

@@ -1,6 +1,6 @@
 //! Putting a node together: a store, a provider, a door for callbacks, and the operator's settings.
 
-use crate::clock::SystemClock;
+use crate::clock::FleetClock;
 use crate::place::{OpenError, Opened, Place, SecretError};
 use crate::presence::Presence;
 use crate::{Quittance, Running, secret};
@@ -81,6 +81,10 @@ pub enum StartError {
         "the store is closed: {note}; use the one that its orders went to, or open it again with `quittance store unseal`"
     )]
     Moved { note: String },
+    #[error(
+        "orders are on their way to this store ({note}): finish `quittance store copy` first, or they are paid for again"
+    )]
+    BeingFilled { note: String },
     #[error(
         "a node on a shared store needs a folder of its own for what comes in while the store is away: give it a home"
     )]
@@ -230,8 +234,20 @@ impl Builder {
         if let Some(note) = opened.roster.sealed().await? {
             return Err(StartError::Moved { note });
         }
+        let clock = FleetClock::default();
         let spill = self.spill()?;
-        let node = self.assemble(opened, spill, Arc::clone(&provider), callbacks.as_ref()).await?;
+        let node =
+            self.assemble(opened, spill, Arc::clone(&provider), callbacks.as_ref(), clock.clone()).await?;
+        let name = name.unwrap_or_else(|| format!("process {}", std::process::id()));
+        let mut presence =
+            Presence::new(Arc::clone(&node.roster), Arc::clone(&node.engine), node.number, name, clock);
+        // A store that is away just now hears of us when it is back. Otherwise nothing is done before we are on its roll, and
+        // have a clock that agrees with the others'.
+        _ = presence.sign_in().await;
+        if let Some(note) = node.roster.filling().await? {
+            _ = node.roster.sign_out(node.number).await;
+            return Err(StartError::BeingFilled { note });
+        }
         let mut running = Running::default();
         if let Some(Callbacks { listen: Some(address), limits, .. }) = callbacks {
             let listener =
@@ -248,11 +264,6 @@ impl Builder {
         // Alone, it sees every order begin and end.
         let desk = node.gateway.as_ref().filter(|_| is_shared).map(|gateway| gateway.desk().clone());
         running.counting = desk.map(|desk| tokio::spawn(desk.keep_counting()));
-        let name = name.unwrap_or_else(|| format!("process {}", std::process::id()));
-        let mut presence =
-            Presence::new(Arc::clone(&node.roster), Arc::clone(&node.engine), node.number, name);
-        // A store that is away just now hears of us when it is back.
-        _ = presence.sign_in().await;
         running.presence = Some(tokio::spawn(presence.keep_up()));
         Ok(Quittance { running: Arc::new(std::sync::Mutex::new(running)), ..node })
     }
@@ -262,7 +273,7 @@ impl Builder {
         let provider = self.provider.take().unwrap_or_else(|| Arc::new(crate::nobody::Nobody));
         let opened = self.place.open().await?;
         // Nothing comes in, and the file may be in use by the node that runs beside us.
-        self.assemble(opened, Arc::new(MemorySpill::default()), provider, None).await
+        self.assemble(opened, Arc::new(MemorySpill::default()), provider, None, FleetClock::default()).await
     }
 
     /// Where what comes in is kept while the store is away.
@@ -290,6 +301,7 @@ impl Builder {
         spill: Arc<dyn Spill>,
         provider: Arc<dyn Provider>,
         callbacks: Option<&Callbacks>,
+        clock: FleetClock,
     ) -> Result<Quittance, StartError> {
         let number = u64::from_le_bytes(secret::draw().map_err(SecretError::from)?);
         let mut settings = Settings::new(number, quittance_catalog::kind);
@@ -305,7 +317,7 @@ impl Builder {
             let base = format!("{}{CALLBACK_PATH}", callbacks.public_url.trim_end_matches('/'));
             settings.callback = Some(CallbackAddress::new(base, secret));
         }
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let clock: Arc<dyn Clock> = Arc::new(clock);
         // What signs calls to callers follows from the secret that proves calls to us: one to keep, not two.
         let outbound =
             Outbound::new(OutboundSettings { root_secret: secret, ..self.outbound }, Arc::clone(&clock));

@@ -3,6 +3,8 @@
 use async_trait::async_trait;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::Clock;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Nobody sleeps longer than this without looking at the clock, which may have been set meanwhile.
@@ -20,12 +22,46 @@ impl Clock for SystemClock {
     }
 
     async fn sleep_until(&self, moment: Timestamp) {
-        loop {
-            let now = self.now();
-            if now >= moment {
-                return;
-            }
-            tokio::time::sleep(moment.since(now).min(LOOK)).await;
+        sleep_until(self, moment).await;
+    }
+}
+
+/// The real time, corrected where this machine's clock is far from those of the others who work on the same orders: a node
+/// that is ten minutes ahead would take every order for overdue. Clones share the correction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FleetClock {
+    /// How far this machine's clock is ahead, in milliseconds.
+    ahead_ms: Arc<AtomicI64>,
+}
+
+impl FleetClock {
+    pub(crate) fn correct(&self, ahead_ms: i64) {
+        self.ahead_ms.store(ahead_ms, Ordering::Relaxed);
+    }
+
+    pub(crate) fn correction(&self) -> i64 {
+        self.ahead_ms.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Clock for FleetClock {
+    fn now(&self) -> Timestamp {
+        let now = SystemClock.now().as_millis();
+        Timestamp::from_millis(now.saturating_add_signed(self.correction().saturating_neg()))
+    }
+
+    async fn sleep_until(&self, moment: Timestamp) {
+        sleep_until(self, moment).await;
+    }
+}
+
+async fn sleep_until(clock: &impl Clock, moment: Timestamp) {
+    loop {
+        let now = clock.now();
+        if now >= moment {
+            return;
         }
+        tokio::time::sleep(moment.since(now).min(LOOK)).await;
     }
 }

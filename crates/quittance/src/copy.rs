@@ -8,16 +8,17 @@ use futures_util::stream::{self, StreamExt};
 use quittance_lifecycle::{Key, Order, Tally, Timestamp};
 use quittance_ports::roster::SILENT_AFTER;
 use quittance_ports::{Commit, Day, Roll, Store, StoreError, Version, Versioned, Which};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How many orders are read at once, and how many are written side by side: a store makes many durable in one go.
 const PAGE: usize = 256;
 const WRITES_MAX: usize = 128;
-/// How many orders that could not be copied are named.
-const NAMED_MAX: usize = 1000;
 /// How the note of a store begins whose orders are on their way, and of one whose orders have gone.
 const MOVING: &str = "its orders are being moved to ";
 const MOVED: &str = "its orders have moved to ";
+/// And of the store that they are moved to.
+const FILLING: &str = "orders are being moved here, under the address ";
 /// Follows the address, with the number of lines of the books that were copied.
 const BOOKS_MARK: &str = "; lines of the books that were copied: ";
 
@@ -75,6 +76,10 @@ pub enum CopyError {
          store again with `quittance store unseal` if nothing was ever done where they went"
     )]
     OtherMove { note: String },
+    #[error("both addresses lead to the same store: nothing was done")]
+    SameStore,
+    #[error("orders are being moved to the new store from elsewhere ({note}): finish that move first")]
+    OtherFilling { note: String },
     #[error(transparent)]
     Secret(#[from] SecretError),
     #[error(transparent)]
@@ -95,7 +100,7 @@ pub async fn survey(
     let mut pages = Pages::of(&*from.store);
     while let Some((orders, unreadable)) = pages.next().await? {
         copied.written += orders.len() as u64;
-        name(&mut copied.unreadable, unreadable);
+        copied.unreadable.extend(unreadable);
         progress(Progress::Copying { orders: copied.written });
     }
     copied.lines = all_books(&*from.store).await?.len();
@@ -112,17 +117,17 @@ pub async fn copy(
     if let Some(note) = to.roster.sealed().await? {
         return Err(CopyError::TargetSealed { note });
     }
-    let nodes = live(&to.roster.roll().await?);
-    if !nodes.is_empty() {
-        return Err(CopyError::TargetInUse { nodes });
-    }
     let lines_done = match Before::of(from.roster.sealed().await?.as_deref(), address) {
         Before::Nothing => 0,
         Before::Begun { lines } => lines,
         // Where they went they may have ended and been forgotten since: to copy them again would bring them back to life.
-        Before::Done => return Ok(Copied { is_repeat: true, ..Copied::default() }),
+        Before::Done => {
+            to.roster.set_filling(None).await?;
+            return Ok(Copied { is_repeat: true, ..Copied::default() });
+        }
         Before::Another { note } => return Err(CopyError::OtherMove { note }),
     };
+    close_to_nodes(from, to, address).await?;
     let moving = format!("{MOVING}{address}");
     from.roster.seal(Some(&format!("{moving}{BOOKS_MARK}{lines_done}"))).await?;
     let mut copied = Copied { left_behind: live(&from.roster.roll().await?), ..Copied::default() };
@@ -133,8 +138,30 @@ pub async fn copy(
     // What is not there yet may be there next time.
     if copied.missing.is_empty() {
         from.roster.seal(Some(&format!("{MOVED}{address}"))).await?;
+        to.roster.set_filling(None).await?;
     }
     Ok(copied)
+}
+
+/// From here on no node begins to work on the new store, until everything is there: it would pay again for what has not come
+/// yet. A node signs in first and looks for the note afterwards, so of the two of us at least one notices the other.
+async fn close_to_nodes(from: &Opened, to: &Opened, address: &str) -> Result<(), CopyError> {
+    let filling = format!("{FILLING}{address}");
+    let before = to.roster.filling().await?;
+    if let Some(note) = before.as_ref().filter(|note| **note != filling) {
+        return Err(CopyError::OtherFilling { note: note.clone() });
+    }
+    to.roster.set_filling(Some(&filling)).await?;
+    let is_same = from.roster.filling().await?.as_ref() == Some(&filling);
+    let nodes = live(&to.roster.roll().await?);
+    if (is_same || !nodes.is_empty()) && before.is_none() {
+        to.roster.set_filling(None).await?;
+    }
+    match is_same {
+        true => Err(CopyError::SameStore),
+        false if !nodes.is_empty() => Err(CopyError::TargetInUse { nodes }),
+        false => Ok(()),
+    }
 }
 
 /// What the note of the old store says of earlier moves.
@@ -202,11 +229,6 @@ impl<'a> Pages<'a> {
     }
 }
 
-fn name(list: &mut Vec<Key>, keys: impl IntoIterator<Item = Key>) {
-    let room = NAMED_MAX.saturating_sub(list.len());
-    list.extend(keys.into_iter().take(room));
-}
-
 /// Whether this is the same record, further on in its life or not: the old store is closed, so it cannot be behind.
 fn is_same(old: &Order, new: &Order) -> bool {
     old.born == new.born
@@ -235,7 +257,7 @@ async fn copy_orders(
 ) -> Result<(), StoreError> {
     let mut pages = Pages::of(&*from.store);
     while let Some((orders, unreadable)) = pages.next().await? {
-        name(&mut copied.unreadable, unreadable);
+        copied.unreadable.extend(unreadable);
         let store = &to.store;
         let puts = orders.into_iter().map(|found| async move { put(&**store, &found.order).await });
         let mut puts = stream::iter(puts).buffer_unordered(WRITES_MAX);
@@ -243,7 +265,7 @@ async fn copy_orders(
             match done? {
                 Put::Written => copied.written += 1,
                 Put::There => copied.there += 1,
-                Put::Differs(key) => name(&mut copied.differ, [key]),
+                Put::Differs(key) => copied.differ.push(key),
             }
         }
         progress(Progress::Copying { orders: copied.written + copied.there });
@@ -279,6 +301,7 @@ async fn compare(
     copied: &mut Copied,
     progress: &mut (dyn FnMut(Progress) + Send),
 ) -> Result<(), StoreError> {
+    let differ: BTreeSet<Key> = copied.differ.iter().copied().collect();
     let mut compared = 0;
     let mut pages = Pages::of(&*from.store);
     while let Some((orders, _)) = pages.next().await? {
@@ -292,8 +315,8 @@ async fn compare(
         while let Some(look) = looks.next().await {
             let (key, is_there) = look?;
             compared += 1;
-            if !is_there && !copied.differ.contains(&key) {
-                name(&mut copied.missing, [key]);
+            if !is_there && !differ.contains(&key) {
+                copied.missing.push(key);
             }
         }
         progress(Progress::Comparing { orders: compared });

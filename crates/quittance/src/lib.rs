@@ -228,9 +228,10 @@ impl Quittance {
         self.engine.paused()
     }
 
-    /// The provider's account has been mended: everything that waits for it goes on. Says how many orders that were.
+    /// The provider's account has been mended: everything that waits for it goes on, on all nodes that share the store within a
+    /// few seconds. Says how many orders that were.
     pub async fn release(&self) -> Result<usize, StoreError> {
-        self.engine.release().await
+        self.engine.release_for_all().await
     }
 
     /// What callers over HTTP come to, if the node was built with [one](Builder::gateway): give it something to listen on.

@@ -1,26 +1,49 @@
-//! How a node shows that it is there: it signs in to the store's roster every few seconds, compares its clock with the
-//! store's on the way, and says in the log when they are too far apart or when the orders have moved elsewhere.
+//! How a node shows that it is there: it signs in to the store's roster every few seconds, compares its clock with those
+//! of the others on the way and goes by theirs if its own is far off, and hears what a person has said to another node or
+//! that the orders have moved elsewhere.
 
 use crate::SystemClock;
+use crate::clock::FleetClock;
 use quittance_engine::Engine;
-use quittance_ports::roster::{SIGN_IN_SPAN, SKEW_MAX};
-use quittance_ports::{Card, Clock, Roster, StoreError};
+use quittance_lifecycle::Timestamp;
+use quittance_ports::roster::{SIGN_IN_SPAN, SILENT_AFTER, SKEW_MAX};
+use quittance_ports::{Card, Clock, Roll, Roster, Signed, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A reply that took longer than this says little about anybody's clock.
 const REPLY_MAX: Duration = Duration::from_secs(1);
 
+/// A correction is not changed by less than this: no reply tells the time more exactly.
+const STEP_MS: u64 = 500;
+
+/// How far ahead of the store most are, the store itself and `mine` among them; where there are two in the middle, the one
+/// that is nearer to the store.
+fn usual(mine: i64, others: impl Iterator<Item = i64>) -> i64 {
+    let mut all: Vec<i64> = others.chain([0, mine]).collect();
+    all.sort_unstable();
+    let (low, high) = (all[(all.len() - 1) / 2], all[all.len() / 2]);
+    if low.unsigned_abs() <= high.unsigned_abs() { low } else { high }
+}
+
 pub(crate) struct Presence {
     roster: Arc<dyn Roster>,
     engine: Arc<Engine>,
     card: Card,
-    is_skewed: bool,
+    clock: FleetClock,
     is_sealed: bool,
+    /// The last word that the provider's account is mended which was heard from another node, once we have listened.
+    released: Option<Option<Timestamp>>,
 }
 
 impl Presence {
-    pub(crate) fn new(roster: Arc<dyn Roster>, engine: Arc<Engine>, node: u64, name: String) -> Self {
+    pub(crate) fn new(
+        roster: Arc<dyn Roster>,
+        engine: Arc<Engine>,
+        node: u64,
+        name: String,
+        clock: FleetClock,
+    ) -> Self {
         let now = SystemClock.now();
         let card = Card {
             node,
@@ -32,7 +55,7 @@ impl Presence {
             skew_ms: None,
             vitals: engine.vitals(),
         };
-        Self { roster, engine, card, is_skewed: false, is_sealed: false }
+        Self { roster, engine, card, clock, is_sealed: false, released: None }
     }
 
     /// Until it is dropped. A store that is away hears of us when it is back.
@@ -50,34 +73,63 @@ impl Presence {
         let sent = SystemClock.now();
         self.card.at = sent;
         let there = self.roster.sign_in(&self.card).await?;
-        let back = SystemClock.now();
-        let reply = back.since(sent);
+        let reply = SystemClock.now().since(sent);
+        let roll = self.roster.roll().await?;
         if reply <= REPLY_MAX {
             // It was read somewhere between; the middle is wrong by half of the reply at most.
             let here = sent + reply / 2;
             let skew = i128::from(here.as_millis()) - i128::from(there.as_millis());
-            self.card.skew_ms = Some(i64::try_from(skew).unwrap_or(i64::MAX));
-            self.tell_skew();
+            let skew = i64::try_from(skew).unwrap_or(i64::MAX);
+            self.card.skew_ms = Some(skew);
+            self.agree_on_the_time(skew, &roll);
         }
+        self.listen_for_release(&roll);
         if self.card.vitals.store_was_away {
             self.look_for_seal().await;
         }
         Ok(())
     }
 
-    fn tell_skew(&mut self) {
-        let Some(skew_ms) = self.card.skew_ms else { return };
-        let is_skewed = u128::from(skew_ms.unsigned_abs()) > SKEW_MAX.as_millis();
-        if is_skewed && !self.is_skewed {
+    fn others<'a>(&self, roll: &'a Roll) -> impl Iterator<Item = &'a Card> + use<'a> {
+        let (me, now) = (self.card.node, roll.now);
+        let is_other =
+            move |signed: &&Signed| signed.card.node != me && now.since(signed.seen) < SILENT_AFTER;
+        roll.nodes.iter().filter(is_other).map(|signed| &signed.card)
+    }
+
+    /// Whoever is far from what most say, the store among them, goes by their time until he is mended.
+    fn agree_on_the_time(&mut self, skew: i64, roll: &Roll) {
+        let ahead = skew.saturating_sub(usual(skew, self.others(roll).filter_map(|card| card.skew_ms)));
+        let is_beyond = |bound: Duration| u128::from(ahead.unsigned_abs()) > bound.as_millis();
+        let was_off = self.clock.correction() != 0;
+        // A clock on the line must not be corrected and let go by turns.
+        let is_off = is_beyond(if was_off { SKEW_MAX / 2 } else { SKEW_MAX });
+        if is_off && !was_off {
             tracing::warn!(
-                skew_ms,
-                "this machine's clock and the store's are too far apart: answers may be handed out older than promised, and \
-                 alarms ring at the wrong time; set the clock by NTP"
+                ahead_ms = ahead,
+                "this machine's clock is too far from those of the others who work on the same orders: this node goes by \
+                 theirs; set the clock by NTP"
             );
-        } else if self.is_skewed && !is_skewed {
-            tracing::info!(skew_ms, "this machine's clock and the store's agree again");
+        } else if was_off && !is_off {
+            tracing::info!("this machine's clock and those of the others agree again");
         }
-        self.is_skewed = is_skewed;
+        let correction = if is_off { ahead } else { 0 };
+        if correction == 0 || correction.abs_diff(self.clock.correction()) > STEP_MS {
+            self.clock.correct(correction);
+        }
+    }
+
+    /// What a person says to one node holds for all.
+    fn listen_for_release(&mut self, roll: &Roll) {
+        let latest = self.others(roll).filter_map(|card| card.vitals.released).max();
+        // Whatever was said before we came was not said to us.
+        if self.released.is_some_and(|heard| latest > heard) {
+            tracing::info!("another node was told that the provider's account is mended: going on");
+            // That node has let go of the orders; but of those that this one was about to hold it knew nothing.
+            let engine = Arc::clone(&self.engine);
+            drop(tokio::spawn(async move { engine.release().await }));
+        }
+        self.released = Some(latest.max(self.released.flatten()));
     }
 
     async fn look_for_seal(&mut self) {
@@ -90,5 +142,21 @@ impl Presence {
             );
         }
         self.is_sealed = note.is_some();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::usual;
+
+    #[test]
+    fn most_decide_what_time_it_is_and_the_store_where_there_are_two() {
+        let ahead = |mine: i64, others: &[i64]| mine - usual(mine, others.iter().copied());
+        assert_eq!(ahead(600_000, &[]), 600_000, "alone, it goes by the store");
+        assert_eq!(ahead(600_000, &[3]), 600_000 - 3);
+        assert_eq!(ahead(3, &[600_000]), 0, "and the other does not mind");
+        assert_eq!(ahead(-600_000, &[-600_010]), 0, "it is the store that is wrong");
+        assert_eq!(ahead(5, &[-600_000, 600_000]), 5);
+        assert_eq!(ahead(600_000, &[-600_000, 5]), 600_000);
     }
 }

@@ -5,6 +5,7 @@ use crate::error::RecordError;
 use crate::fields::{
     Text, mirror, moment, need, need_moment, need_stamp, need_text, parse, stamp, text, unless_default, write,
 };
+use quittance_lifecycle::Timestamp;
 use quittance_ports::{Card, Vitals};
 
 mirror! { CardRecord<'a> {
@@ -31,6 +32,7 @@ mirror! { VitalsRecord {
     store_errors: u64,
     unreadable: u64,
     panics: u64,
+    released: u64,
     is_paused: bool,
     store_was_away: bool,
     has_spilled: bool,
@@ -84,6 +86,7 @@ fn write_vitals(vitals: &Vitals) -> VitalsRecord {
         store_errors: unless_default(vitals.store_errors),
         unreadable: unless_default(vitals.unreadable),
         panics: unless_default(vitals.panics),
+        released: vitals.released.and_then(moment),
         is_paused: unless_default(vitals.is_paused),
         store_was_away: unless_default(vitals.store_was_away),
         has_spilled: unless_default(vitals.has_spilled),
@@ -103,6 +106,7 @@ fn read_vitals(found: &VitalsRecord) -> Vitals {
         store_errors: found.store_errors.unwrap_or_default(),
         unreadable: found.unreadable.unwrap_or_default(),
         panics: found.panics.unwrap_or_default(),
+        released: found.released.map(Timestamp::from_millis),
         is_paused: found.is_paused.unwrap_or_default(),
         store_was_away: found.store_was_away.unwrap_or_default(),
         has_spilled: found.has_spilled.unwrap_or_default(),

@@ -15,6 +15,8 @@ pub const LOCK: &str = "orders.lock";
 
 /// Says where the orders have moved, once they have; a person may read it, and delete it to open the store again.
 pub const SEAL: &str = "orders.moved";
+/// Says that orders are being moved here; a copy that is complete takes it away.
+pub const FILLING: &str = "orders.filling";
 /// A note is a sentence or two.
 const NOTE_BYTES_MAX: u64 = 4096;
 
@@ -98,8 +100,8 @@ impl Home {
         self.dir.join(SEAL).exists()
     }
 
-    pub(crate) fn note(&self) -> io::Result<Option<String>> {
-        let file = match File::open(self.dir.join(SEAL)) {
+    pub(crate) fn note(&self, name: &str) -> io::Result<Option<String>> {
+        let file = match File::open(self.dir.join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             opened => opened?,
         };
@@ -109,11 +111,11 @@ impl Home {
     }
 
     /// Durable when it returns. Written whole under another name first: half a note would be believed.
-    pub(crate) fn keep_note(&self, note: Option<&str>) -> io::Result<()> {
-        let path = self.dir.join(SEAL);
+    pub(crate) fn keep_note(&self, name: &str, note: Option<&str>) -> io::Result<()> {
+        let path = self.dir.join(name);
         match note {
             Some(note) => {
-                let draft = self.dir.join(format!("{SEAL}.new"));
+                let draft = self.dir.join(format!("{name}.new"));
                 let mut file = open_private(&draft)?;
                 file.set_len(0)?;
                 file.write_all(note.as_bytes())?;

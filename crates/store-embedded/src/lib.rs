@@ -53,7 +53,7 @@ mod trouble;
 mod watchdog;
 mod writer;
 
-pub use home::{DATABASE, LOCK, OpenError, SEAL};
+pub use home::{DATABASE, FILLING, LOCK, OpenError, SEAL};
 pub use shared::Settings;
 
 use crate::home::Home;

@@ -2,6 +2,7 @@
 //! the note that the orders have moved is on the disk.
 
 use crate::EmbeddedStore;
+use crate::home::{FILLING, SEAL};
 use crate::trouble::{Trouble, unavailable};
 use async_trait::async_trait;
 use quittance_lifecycle::Timestamp;
@@ -34,13 +35,21 @@ impl Roster for EmbeddedStore {
         if note.is_some() {
             shared.set_sealed(true);
         }
-        shared.home.keep_note(note).map_err(lost)?;
+        shared.home.keep_note(SEAL, note).map_err(lost)?;
         shared.set_sealed(note.is_some());
         Ok(())
     }
 
     async fn sealed(&self) -> Result<Option<String>, StoreError> {
-        self.shared().home.note().map_err(lost)
+        self.shared().home.note(SEAL).map_err(lost)
+    }
+
+    async fn set_filling(&self, note: Option<&str>) -> Result<(), StoreError> {
+        self.shared().home.keep_note(FILLING, note).map_err(lost)
+    }
+
+    async fn filling(&self) -> Result<Option<String>, StoreError> {
+        self.shared().home.note(FILLING).map_err(lost)
     }
 
     /// What could be wrong with it is noticed when it is opened.

@@ -69,8 +69,117 @@ CREATE TABLE {schema}.seal (
     note      bytea NOT NULL
 );
 
+-- One row while orders are being moved here: no node begins to work on them.
+CREATE TABLE {schema}.filling (
+    is_filling boolean PRIMARY KEY DEFAULT true CHECK (is_filling),
+    note       bytea NOT NULL
+);
+
 -- What all nodes must have in common, drawn by the first of them.
 CREATE TABLE {schema}.secrets (
     name   text COLLATE "C" PRIMARY KEY,
     secret bytea NOT NULL
 );
+
+-- The one way in which orders are written: many commits and additions to the books at once; no key twice. It is a function
+-- because a server makes its plans once for each session, whereas a statement that a pooler may give to any session is
+-- planned anew each time, which takes longer than all that it does.
+--
+-- - Rows that are to be updated come first, in the order of their keys, and rows that are to be made after them, in the order
+--   of theirs: two nodes never wait for each other.
+-- - Whoever places what is there already is told without waiting for anybody, and without writing.
+-- - An update without its large terms is good only if those that are there have the same digest.
+-- - One notice names all orders that are no longer awaited.
+-- - The seal is read before anything else: the lock that this takes holds up whoever seals until all is written.
+--
+-- It answers with one row for each commit, or with one row for none of them. Its plans must not depend on how many rows there
+-- were when they were made: a table that was empty then is large soon.
+CREATE FUNCTION {schema}.commit_orders(
+    numbers int4[], keys bytea[], expectations int8[], alarms int8[], targets bytea[], spoilings int8[], forgettings int8[],
+    standings int2[], awaitings bool[], digests bytea[], records bytea[], all_terms bytea[],
+    book_numbers int4[], days int8[], tenants bytea[], kinds bytea[], lines text[], amounts int8[], part int2,
+    channel text, heading text, versions regclass
+) RETURNS TABLE (
+    sealed bytea, number int4, done int8, wants_terms bool,
+    there_key bytea, there_version int8, there_record bytea, there_terms bytea
+) LANGUAGE plpgsql VOLATILE ROWS 10
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $commit$
+DECLARE
+    i record;
+    won bool[];
+    news text := '';
+BEGIN
+    SELECT s.note INTO sealed FROM {schema}.seal AS s;
+    IF FOUND OR cardinality(numbers) = 0 THEN
+        RETURN NEXT;
+    END IF;
+    IF sealed IS NOT NULL THEN
+        RETURN;
+    END IF;
+    FOR i IN
+        SELECT wanted.*, o.version AS there_version, o.record AS there_record, o.terms AS there_terms
+        FROM unnest(numbers, keys, expectations, alarms, targets, spoilings, forgettings, standings, awaitings, digests,
+                    records, all_terms)
+                AS wanted(n, key, expected, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms)
+            LEFT JOIN LATERAL (
+                SELECT t.version, t.record, t.terms FROM {schema}.orders AS t
+                WHERE t.key = wanted.key AND wanted.expected = 0 OFFSET 0
+            ) AS o ON true
+        ORDER BY wanted.expected = 0, wanted.key
+    LOOP
+        number := i.n;
+        done := NULL;
+        wants_terms := NULL;
+        there_key := i.key;
+        there_version := i.there_version;
+        there_record := i.there_record;
+        there_terms := i.there_terms;
+        IF i.expected <> 0 THEN
+            UPDATE {schema}.orders AS o
+            SET version = nextval(versions), alarm = i.alarm, target = i.target, spoils = i.spoils,
+                forget_at = i.forget_at, standing = i.standing, awaited = i.awaited, digest = i.digest,
+                record = i.record, terms = coalesce(i.terms, o.terms)
+            WHERE o.key = i.key AND o.version = i.expected AND (i.terms IS NOT NULL OR o.digest = i.digest)
+            RETURNING o.version INTO done;
+            IF done IS NULL THEN
+                SELECT o.version, o.record, o.terms,
+                       o.version = i.expected AND i.terms IS NULL AND o.digest IS DISTINCT FROM i.digest
+                INTO there_version, there_record, there_terms, wants_terms
+                FROM {schema}.orders AS o WHERE o.key = i.key;
+            END IF;
+        ELSIF there_version IS NULL THEN
+            INSERT INTO {schema}.orders AS o
+                (key, version, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms)
+            VALUES (i.key, nextval(versions), i.alarm, i.target, i.spoils, i.forget_at, i.standing, i.awaited,
+                    i.digest, i.record, i.terms)
+            ON CONFLICT (key) DO NOTHING
+            RETURNING o.version INTO done;
+            IF done IS NULL THEN
+                SELECT o.version, o.record, o.terms INTO there_version, there_record, there_terms
+                FROM {schema}.orders AS o WHERE o.key = i.key;
+            END IF;
+        END IF;
+        IF done IS NOT NULL THEN
+            won[i.n] := true;
+            IF NOT i.awaited THEN
+                news := news || encode(i.key, 'hex');
+            END IF;
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    IF cardinality(lines) > 0 THEN
+        INSERT INTO {schema}.tallies AS t (day, tenant, kind, line, shard, amount)
+        SELECT b.day, b.tenant, b.kind, b.line, part, least(sum(b.amount), 9223372036854775807)::int8
+        FROM unnest(book_numbers, days, tenants, kinds, lines, amounts) AS b(n, day, tenant, kind, line, amount)
+        WHERE b.n IS NULL OR won[b.n]
+        GROUP BY b.day, b.tenant, b.kind, b.line ORDER BY b.day, b.tenant, b.kind, b.line
+        ON CONFLICT (day, tenant, kind, line, shard) DO UPDATE SET amount =
+            CASE WHEN t.amount > 9223372036854775807 - excluded.amount THEN 9223372036854775807
+                 ELSE t.amount + excluded.amount END;
+    END IF;
+    IF news <> '' THEN
+        PERFORM pg_notify(channel, heading || news);
+    END IF;
+END
+$commit$;

@@ -14,7 +14,7 @@ pub(crate) enum Outcome {
     Done(Version),
     /// This stood there already; or nothing, where something was expected.
     Lost(Option<Found>),
-    /// It was lost to somebody who was not there yet when the statement began: one has to look again.
+    /// It was lost to somebody who was gone, or had come back, before he could be read: one has to look again.
     LostUnseen,
     /// The terms have changed, and were not sent.
     WantsTerms,
@@ -125,7 +125,7 @@ pub(crate) fn outcomes(rows: &[Row], batch: &Batch) -> Result<Vec<Outcome>, Trou
     sealed(rows)?;
     let mut outcomes: Vec<_> = batch.contests.iter().map(|_| Outcome::LostUnseen).collect();
     for row in rows {
-        let Some(number) = column::<Option<i32>>(row, 2)? else { continue };
+        let Some(number) = column::<Option<i32>>(row, 1)? else { continue };
         let at = usize::try_from(number).ok().filter(|at| *at < outcomes.len());
         let at = at.ok_or_else(|| Trouble::Garbled("it answers what was not asked".into()))?;
         outcomes[at] = outcome(row, &batch.contests[at].write)?;
@@ -143,20 +143,20 @@ pub(crate) fn sealed(rows: &[Row]) -> Result<(), Trouble> {
 }
 
 fn outcome(row: &Row, write: &Write) -> Result<Outcome, Trouble> {
-    if let Some(version) = column::<Option<i64>>(row, 3)? {
+    if let Some(version) = column::<Option<i64>>(row, 2)? {
         return Ok(Outcome::Done(row::version(version)));
     }
-    if column::<Option<bool>>(row, 4)? == Some(true) {
+    if column::<Option<bool>>(row, 3)? == Some(true) {
         return Ok(Outcome::WantsTerms);
     }
-    let Some(version) = column::<Option<i64>>(row, 6)? else {
+    let Some(version) = column::<Option<i64>>(row, 5)? else {
         let is_gone = write.expected != Version::ABSENT;
         return Ok(if is_gone { Outcome::Lost(None) } else { Outcome::LostUnseen });
     };
     if row::version(version) == write.expected {
         return Ok(Outcome::LostUnseen);
     }
-    Ok(Outcome::Lost(Some(row::found(row, 5)?)))
+    Ok(Outcome::Lost(Some(row::found(row, 4)?)))
 }
 
 /// The orders of a batch that have become news, by what became of them.

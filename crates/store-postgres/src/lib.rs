@@ -3,8 +3,8 @@
 //!
 //! | to | it does |
 //! | --- | --- |
-//! | write | hands it to one of a few writers, which take all that wait into one statement over arrays |
-//! | place what is there already | the same: the statement tells what stands there, and writes nothing |
+//! | write | hands it to one of a few writers, which take all that wait into one call of one function over arrays |
+//! | place what is there already | the same: it tells what stands there, and writes nothing |
 //! | find what is due | asks for it with `SKIP LOCKED`, so that nodes do not wait for each other |
 //! | wake whoever waits | one `NOTIFY` for each statement that has news, on a connection that only listens |
 //! | not miss what was lost | re-checks slowly what somebody waits for, and faster while nothing is heard |
@@ -137,6 +137,14 @@ impl PostgresStore {
     #[must_use]
     pub const fn migrations() -> &'static [(&'static str, &'static str)] {
         STEPS
+    }
+
+    /// The whole of it for people who run it by hand with `psql`, in a schema of this name that is empty or not there yet: one
+    /// transaction that makes the schema, takes each step and notes it, so that a store opens there without migrating.
+    /// Whoever has some of the steps already begins behind the note of the last of them.
+    #[must_use]
+    pub fn migration_script(schema: &str) -> String {
+        schema::script(schema)
     }
 
     /// How many statements were sent for calls of the store; many commits share one.

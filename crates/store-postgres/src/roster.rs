@@ -22,7 +22,7 @@ const SHARING: &str = "sharing the secret of the nodes";
 /// All nodes sign callbacks with it.
 const SECRET: &str = "callbacks";
 /// Somebody else draws at the same time at most once.
-const DRAWS_MAX: usize = 3;
+const DRAWS_MAX: usize = 4;
 
 impl PostgresStore {
     /// What all nodes have in common: `drawn` if nobody has drawn before, and else what was drawn then.
@@ -33,8 +33,13 @@ impl PostgresStore {
     async fn secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], Trouble> {
         let drawn = &drawn[..];
         let params: Params<'_> = &[(&SECRET, Type::TEXT), (&drawn, Type::BYTEA)];
-        for _draw in 0..DRAWS_MAX {
-            let rows = self.shared().ask(&self.shared().statements.share_secret, params).await?;
+        let statements = &self.shared().statements;
+        for draw in 0..DRAWS_MAX {
+            // Read first: a server that takes no writes just now must not keep a node from starting.
+            let rows = match draw {
+                0 => self.shared().ask(&statements.secret, &params[..1]).await?,
+                _ => self.shared().ask(&statements.share_secret, params).await?,
+            };
             // Nothing, if another node drew while this statement ran: it is there now.
             if let Some(row) = rows.first() {
                 let secret = column::<&[u8]>(row, 0)?;
@@ -77,8 +82,8 @@ impl PostgresStore {
         shared.reader().run(&seal).await
     }
 
-    async fn seal_note(&self) -> Result<Option<String>, Trouble> {
-        let rows = self.shared().ask(&self.shared().statements.sealed, &[]).await?;
+    async fn note(&self, statement: &str) -> Result<Option<String>, Trouble> {
+        let rows = self.shared().ask(statement, &[]).await?;
         let read = |row| Ok(String::from_utf8_lossy(column(row, 0)?).into_owned());
         rows.first().map(read).transpose()
     }
@@ -105,7 +110,20 @@ impl Roster for PostgresStore {
     }
 
     async fn sealed(&self) -> Result<Option<String>, StoreError> {
-        self.seal_note().await.map_err(|trouble| trouble.while_doing(SEALING))
+        self.note(&self.shared().statements.sealed).await.map_err(|trouble| trouble.while_doing(SEALING))
+    }
+
+    async fn set_filling(&self, note: Option<&str>) -> Result<(), StoreError> {
+        let shared = self.shared();
+        let set = match note.map(str::as_bytes) {
+            Some(note) => shared.ask(&shared.statements.set_filling, &[(&note, Type::BYTEA)]).await,
+            None => shared.ask(&shared.statements.filled, &[]).await,
+        };
+        set.map(drop).map_err(|trouble| trouble.while_doing(SEALING))
+    }
+
+    async fn filling(&self) -> Result<Option<String>, StoreError> {
+        self.note(&self.shared().statements.filling).await.map_err(|trouble| trouble.while_doing(SEALING))
     }
 
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {

@@ -91,6 +91,29 @@ pub(crate) fn known() -> i32 {
     i32::try_from(STEPS.len()).expect("there are few steps")
 }
 
+/// Each step, and the note that it was taken, with the quoted name of the schema.
+fn steps(schema: &str) -> impl Iterator<Item = String> {
+    (1..).zip(STEPS.iter().zip(USABLE_FROM)).map(move |(version, ((name, sql), usable_from))| {
+        format!(
+            "{}\nINSERT INTO {schema}.schema_versions (version, name, usable_from) VALUES ({version}, '{name}', {usable_from});\n",
+            sql.replace("{schema}", schema).trim_end()
+        )
+    })
+}
+
+/// All that makes a schema of this name where there is none, as one transaction.
+pub(crate) fn script(name: &str) -> String {
+    let schema = quote(name);
+    let mut script = format!("BEGIN;\nCREATE SCHEMA IF NOT EXISTS {schema};\n");
+    script.push_str(LEDGER.replace("{schema}", &schema).trim_start());
+    script.push_str(";\n");
+    for ((name, _), step) in STEPS.iter().zip(steps(&schema)) {
+        script.push_str(&format!("\n-- {name}\n{step}"));
+    }
+    script.push_str("COMMIT;\n");
+    script
+}
+
 impl Schema<'_> {
     pub(crate) async fn dial(&self, dial: &Dial) -> Result<Client, OpenError> {
         let (client, wire) = dial.connect().await.map_err(|refused| self.refused(&refused))?;
@@ -224,16 +247,11 @@ impl Schema<'_> {
         }
         transaction.batch_execute(&LEDGER.replace("{schema}", &schema)).await?;
         let mut applied = Vec::new();
-        for (version, ((name, sql), usable_from)) in (1..).zip(STEPS.iter().zip(USABLE_FROM)) {
-            if version <= from {
-                continue;
+        for (version, ((name, _), step)) in (1..).zip(STEPS.iter().zip(steps(&schema))) {
+            if version > from {
+                transaction.batch_execute(&step).await?;
+                applied.push(*name);
             }
-            transaction.batch_execute(&sql.replace("{schema}", &schema)).await?;
-            let note = format!(
-                "INSERT INTO {schema}.schema_versions (version, name, usable_from) VALUES ({version}, '{name}', {usable_from})"
-            );
-            transaction.batch_execute(&note).await?;
-            applied.push(*name);
         }
         Ok(applied)
     }

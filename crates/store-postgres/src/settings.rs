@@ -227,7 +227,9 @@ fn read_protection(value: &str) -> Result<Protection, BadUrl> {
 }
 
 fn read_schema(name: &str) -> Result<String, BadUrl> {
-    let is_taken = !name.is_empty() && name.len() <= SCHEMA_BYTES_MAX && !name.contains(['\0', '{', '}']);
+    // The steps of the schema write functions between these marks.
+    let is_plain = !name.contains(['\0', '{', '}']) && !name.contains("$commit$");
+    let is_taken = !name.is_empty() && name.len() <= SCHEMA_BYTES_MAX && is_plain;
     if is_taken && !name.starts_with("pg_") { Ok(name.to_owned()) } else { Err(BadUrl::Schema) }
 }
 
@@ -281,6 +283,7 @@ mod tests {
             ("postgres://h/d?schema=", BadUrl::Schema),
             ("postgres://h/d?schema=pg_x", BadUrl::Schema),
             ("postgres://h/d?schema=%00", BadUrl::Schema),
+            ("postgres://h/d?schema=a$commit$b", BadUrl::Schema),
             ("postgres://h/d?schema=%zz", BadUrl::Malformed),
             ("postgres://h/d?connections=1", BadUrl::Connections),
         ] {

@@ -20,6 +20,10 @@ pub(crate) struct Statements {
     pub(crate) seal: String,
     pub(crate) unseal: String,
     pub(crate) sealed: String,
+    pub(crate) set_filling: String,
+    pub(crate) filled: String,
+    pub(crate) filling: String,
+    pub(crate) secret: String,
     pub(crate) share_secret: String,
     /// Where this schema's notices are heard; letters and digits only.
     pub(crate) channel: String,
@@ -51,6 +55,10 @@ impl Statements {
             seal: say(SEAL),
             unseal: say("DELETE FROM {schema}.seal"),
             sealed: say("SELECT note FROM {schema}.seal"),
+            set_filling: say(SET_FILLING),
+            filled: say("DELETE FROM {schema}.filling"),
+            filling: say("SELECT note FROM {schema}.filling"),
+            secret: say("SELECT secret FROM {schema}.secrets WHERE name = $1::text"),
             share_secret: say(SHARE_SECRET),
             channel,
         }
@@ -62,68 +70,11 @@ pub(crate) fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Many commits and additions to the books at once; no key twice.
-///
-/// - Rows that are to be updated are locked first, in the order of their keys, and rows that are to be made come after
-///   them, in the order of theirs: two nodes never wait for each other.
-/// - Whoever places what is there already is told without waiting for anybody, and without writing.
-/// - An update without its large terms is good only if those that are there have the same digest.
-/// - One notice names all orders that are no longer awaited.
-/// - Whoever loses is told what stood there when the statement began.
+/// Many commits and additions to the books at once: see `migrations/`. All that it does is planned once for each session
+/// of the server, and what is sent is short, because it is read anew each time.
 const COMMIT: &str = "
-WITH input AS MATERIALIZED (
-    SELECT * FROM unnest($1::int4[], $2::bytea[], $3::int8[], $4::int8[], $5::bytea[], $6::int8[], $7::int8[],
-                         $8::int2[], $9::bool[], $10::bytea[], $11::bytea[], $12::bytea[])
-        AS i(n, key, expected, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms)
-    WHERE NOT EXISTS (SELECT FROM {schema}.seal)
-), locked AS MATERIALIZED (
-    SELECT o.key FROM {schema}.orders AS o JOIN input AS i ON o.key = i.key
-    WHERE i.expected <> 0 ORDER BY o.key FOR UPDATE OF o
-), updated AS (
-    UPDATE {schema}.orders AS o
-    SET version = nextval('{sequence}'), alarm = i.alarm, target = i.target, spoils = i.spoils,
-        forget_at = i.forget_at, standing = i.standing, awaited = i.awaited, digest = i.digest, record = i.record,
-        terms = coalesce(i.terms, o.terms)
-    FROM input AS i JOIN locked AS l ON l.key = i.key
-    WHERE o.key = i.key AND i.expected <> 0 AND o.version = i.expected
-        AND (i.terms IS NOT NULL OR o.digest = i.digest)
-    RETURNING i.n, o.version
-), inserted AS (
-    INSERT INTO {schema}.orders AS o
-        (key, version, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms)
-    SELECT i.key, nextval('{sequence}'), i.alarm, i.target, i.spoils, i.forget_at, i.standing, i.awaited, i.digest,
-           i.record, i.terms
-    FROM (SELECT * FROM input WHERE expected = 0 AND (SELECT count(*) FROM locked) >= 0
-              AND NOT EXISTS (SELECT FROM {schema}.orders AS there WHERE there.key = input.key)
-          ORDER BY key) AS i
-    ON CONFLICT (key) DO NOTHING
-    RETURNING o.key, o.version
-), done AS MATERIALIZED (
-    SELECT n, version FROM updated
-    UNION ALL SELECT i.n, made.version FROM inserted AS made JOIN input AS i ON i.key = made.key
-), booked AS (
-    INSERT INTO {schema}.tallies AS t (day, tenant, kind, line, shard, amount)
-    SELECT b.day, b.tenant, b.kind, b.line, $19::int2, least(sum(b.amount), 9223372036854775807)::int8
-    FROM unnest($13::int4[], $14::int8[], $15::bytea[], $16::bytea[], $17::text[], $18::int8[])
-        AS b(n, day, tenant, kind, line, amount)
-    WHERE CASE WHEN b.n IS NULL THEN NOT EXISTS (SELECT FROM {schema}.seal)
-               ELSE EXISTS (SELECT FROM done WHERE done.n = b.n) END
-    GROUP BY b.day, b.tenant, b.kind, b.line ORDER BY b.day, b.tenant, b.kind, b.line
-    ON CONFLICT (day, tenant, kind, line, shard) DO UPDATE SET amount =
-        CASE WHEN t.amount > 9223372036854775807 - excluded.amount THEN 9223372036854775807
-             ELSE t.amount + excluded.amount END
-), told AS MATERIALIZED (
-    SELECT pg_notify($20::text, $21::text || string_agg(encode(i.key, 'hex'), ''))
-    FROM done JOIN input AS i ON i.n = done.n WHERE NOT i.awaited HAVING count(*) > 0
-)
-SELECT (SELECT note FROM {schema}.seal), (SELECT count(*) FROM told), a.*
-FROM (SELECT) AS once LEFT JOIN (
-    SELECT i.n, done.version AS done,
-           o.version = i.expected AND i.terms IS NULL AND o.digest IS DISTINCT FROM i.digest AS wants_terms,
-           o.key, o.version, o.record, o.terms
-    FROM input AS i LEFT JOIN done ON done.n = i.n
-        LEFT JOIN {schema}.orders AS o ON o.key = i.key AND done.n IS NULL
-) AS a ON true";
+SELECT * FROM {schema}.commit_orders(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, '{sequence}')";
 
 const LOAD: &str = "SELECT key, version, record, terms FROM {schema}.orders WHERE key = ANY($1::bytea[])";
 
@@ -203,6 +154,9 @@ SET LOCAL lock_timeout = '{wait}ms'; LOCK TABLE {schema}.seal IN ACCESS EXCLUSIV
 INSERT INTO {schema}.seal (note) VALUES (decode('{note}', 'hex'))
 ON CONFLICT (is_sealed) DO UPDATE SET note = excluded.note";
 
+const SET_FILLING: &str = "
+INSERT INTO {schema}.filling (note) VALUES ($1::bytea) ON CONFLICT (is_filling) DO UPDATE SET note = excluded.note";
+
 const SHARE_SECRET: &str = "
 WITH drawn AS (
     INSERT INTO {schema}.secrets (name, secret) VALUES ($1::text, $2::bytea) ON CONFLICT (name) DO NOTHING RETURNING secret
@@ -217,7 +171,7 @@ mod tests {
     fn a_schema_may_be_called_anything() {
         let statements = Statements::of("o'clock \"; DROP TABLE x; --");
         assert_eq!(quote("a\"b"), "\"a\"\"b\"");
-        assert!(statements.commit.contains(r#"nextval('"o''clock ""; DROP TABLE x; --".versions')"#));
+        assert!(statements.commit.contains(r#"'"o''clock ""; DROP TABLE x; --".versions')"#));
         assert!(statements.channel.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'));
         assert_ne!(statements.channel, Statements::of("quittance").channel);
     }

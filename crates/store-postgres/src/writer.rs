@@ -138,7 +138,7 @@ impl Writer {
         Ok(outcomes)
     }
 
-    /// Who has won over these came while the statement ran.
+    /// Who has won over these could not be read in the statement itself.
     async fn look_again(&self, contests: Vec<Contest>) {
         if contests.is_empty() {
             return;

@@ -93,6 +93,7 @@ impl Inner {
         for info in &infos {
             check_release(info).into_iter().for_each(&mut add);
             check_persistence(info).into_iter().for_each(&mut add);
+            check_role(info).into_iter().for_each(&mut add);
         }
         if settings.is_empty() {
             add(found(
@@ -187,10 +188,28 @@ fn check_persistence(info: &Pairs) -> Option<Finding> {
     })
 }
 
+fn check_role(info: &Pairs) -> Option<Finding> {
+    let is_replica = info.get("role").is_some_and(|role| role == "slave" || role == "replica");
+    is_replica.then(|| {
+        found(
+            Verdict::Bad,
+            "this server is a replica and takes no writes: no order is accepted; set store.url to its master, or to the \
+             sentinels, which know it",
+        )
+    })
+}
+
 fn check_memory(info: &Pairs) -> Option<Finding> {
     let number = |name: &str| info.get(name).and_then(|text| text.parse::<u64>().ok());
     let (used, max) = (number("used_memory")?, number("maxmemory").filter(|max| *max > 0)?);
     let percent = used.saturating_mul(100) / max;
+    if percent >= 100 {
+        return Some(found(
+            Verdict::Bad,
+            "all of maxmemory is in use: new orders are turned away and open ones cannot move on until there is room; raise \
+             maxmemory, or keep answers for a shorter time",
+        ));
+    }
     (percent >= MEMORY_PERCENT_MAX).then(|| {
         found(
             Verdict::Note,

@@ -28,7 +28,12 @@ pub(crate) struct Answer {
 
 impl Inner {
     /// Runs one script. Whatever is closed says so here, for all of them.
-    pub(crate) async fn run(&self, script: &Lua, keys: &[String], args: &[&[u8]]) -> Result<Answer, Trouble> {
+    pub(crate) async fn run(
+        &self,
+        script: &Lua,
+        keys: &[impl AsRef<str> + Sync],
+        args: &[&[u8]],
+    ) -> Result<Answer, Trouble> {
         let Value::Array(values) = self.run_plain(script, keys, args).await? else {
             return Err(Trouble::Garbled);
         };
@@ -45,7 +50,7 @@ impl Inner {
     pub(crate) async fn run_plain(
         &self,
         script: &Lua,
-        keys: &[String],
+        keys: &[impl AsRef<str> + Sync],
         args: &[&[u8]],
     ) -> Result<Value, Trouble> {
         match self.ask(&script.known(keys, args)).await {
@@ -58,7 +63,7 @@ impl Inner {
         let mut command = redis::cmd("HMGET");
         command.arg(self.layout.record(key)).arg(&FIELDS);
         match self.ask(&command).await {
-            Ok(Value::Array(values)) => Ok(row::read(key, read_row(values)?)),
+            Ok(Value::Array(values)) => Ok(row::read(key, read_row(values)?, None)),
             Ok(_) => Err(Trouble::Garbled),
             Err(trouble) if trouble.is_wrong_type() => Ok(Found::Broken(row::not_a_record(key))),
             Err(trouble) => Err(trouble),
@@ -95,20 +100,11 @@ impl Inner {
     ) -> Result<Option<Outcome>, Trouble> {
         let key = next.key.to_string();
         let partition = self.layout.partition(&next.key);
-        let name = |what| self.layout.name(partition, what);
         let entry = Entry::new(&Line::of(next, at), tally);
-        let keys = [
-            self.layout.record(&next.key),
-            name("desk"),
-            name("all"),
-            name("due"),
-            name("forget"),
-            name("open"),
-            name("dead"),
-            name("shelves"),
-            name("days"),
-            self.layout.name(partition, format_args!("books:{}", entry.day)),
-        ];
+        let record_name = self.layout.record(&next.key);
+        let books = self.layout.name(partition, format_args!("books:{}", entry.day));
+        let [desk, due, forget, open, rest, dead, shelves, days] = self.layout.of_a_commit(partition);
+        let keys: [&str; 10] = [&record_name, desk, due, forget, open, rest, dead, shelves, days, &books];
         let marks = Marks::of(next);
         let expected = expected.0.to_string();
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
@@ -139,7 +135,7 @@ impl Inner {
             }
             answer => answer?,
         };
-        let outcome = read_commit(&next.key, answer)?;
+        let outcome = read_commit(next, terms, answer)?;
         if matches!(outcome, Some(Outcome::Done(_))) && !next.is_awaited() && self.own.is_first_word(number) {
             self.watchers.wake(&next.key);
         }
@@ -155,7 +151,14 @@ impl Inner {
         tracing::warn!(key = %broken.key, detail = broken.detail, "a record cannot be read");
         let partition = self.layout.partition(&broken.key);
         let name = |what| self.layout.name(partition, what);
-        let keys = [self.layout.record(&broken.key), name("due"), name("forget"), name("open"), name("dead")];
+        let keys = [
+            self.layout.record(&broken.key),
+            name("due"),
+            name("forget"),
+            name("open"),
+            name("rest"),
+            name("dead"),
+        ];
         let key = broken.key.to_string();
         let args: [&[u8]; 3] = [key.as_bytes(), &broken.version, if is_told { b"1" } else { b"0" }];
         self.run_plain(&self.scripts.set_aside, &keys, &args).await?;
@@ -177,11 +180,14 @@ impl Inner {
     }
 }
 
-fn read_commit(key: &Key, answer: Answer) -> Result<Option<Outcome>, Trouble> {
+fn read_commit(next: &Order, terms: &[u8], answer: Answer) -> Result<Option<Outcome>, Trouble> {
     match &answer.word[..] {
         b"terms" => Ok(None),
-        b"broken" => Ok(Some(Outcome::Lost(row::read_standing(key, [None, None, None])))),
-        b"conflict" => Ok(Some(Outcome::Lost(row::read(key, read_row(answer.rest)?)))),
+        b"broken" => Ok(Some(Outcome::Lost(row::read_standing(&next.key, [None, None, None], None)))),
+        b"conflict" => {
+            let known = Some((terms, &next.terms));
+            Ok(Some(Outcome::Lost(row::read(&next.key, read_row(answer.rest)?, known))))
+        }
         b"done" => {
             let version = answer.rest.into_iter().next().map(text).transpose()?.flatten();
             let version = version.as_deref().and_then(read_version).ok_or(Trouble::Garbled)?;

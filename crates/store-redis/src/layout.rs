@@ -7,7 +7,7 @@
 //! | `{prefix:P}:order:KEY` | hash: version, record, terms, and what was derived from them |
 //! | `{prefix:P}:desk` | hash: the last version that was given, and the note of a store that is closed |
 //! | `{prefix:P}:due`, `:forget` | sorted sets: keys by the moment, in milliseconds |
-//! | `{prefix:P}:all`, `:open`, `:dead` | sorted sets: keys by name |
+//! | `{prefix:P}:open`, `:rest`, `:dead` | sorted sets: keys by name, each in one of them |
 //! | `{prefix:P}:shelves` | sorted set: `TARGET:SPOILS:KEY` by name |
 //! | `{prefix:P}:days`, `:books:DAY` | sorted set of days; hash: what was added on the day |
 //! | `{prefix:0}:seen`, `:cards`, `:secret` | the roster, and what all nodes share |
@@ -24,15 +24,35 @@ const MOMENT_MAX: u64 = (1 << 53) - 1;
 /// The partition where what belongs to the whole store is kept.
 pub(crate) const FIRST: u16 = 0;
 
+/// What a commit may touch in its partition, besides its record and the books, in the order in which its script asks.
+const OF_A_COMMIT: [&str; 8] = ["desk", "due", "forget", "open", "rest", "dead", "shelves", "days"];
+
+/// Where the keys of orders are listed, each in one of them.
+pub(crate) const LISTS: [&str; 3] = ["open", "rest", "dead"];
+
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     prefix: String,
     pub(crate) partitions: u16,
+    /// Made once: they are needed for every commit.
+    of_commits: Vec<[String; 8]>,
 }
 
 impl Layout {
     pub(crate) fn new(prefix: &str, partitions: u16) -> Self {
-        Self { prefix: prefix.to_owned(), partitions: partitions.max(1) }
+        let (prefix, partitions) = (prefix.to_owned(), partitions.max(1));
+        let mut layout = Self { prefix, partitions, of_commits: Vec::new() };
+        layout.of_commits =
+            layout.all().map(|partition| OF_A_COMMIT.map(|what| layout.name(partition, what))).collect();
+        layout
+    }
+
+    pub(crate) fn divided_into(&self, partitions: u16) -> Self {
+        Self::new(&self.prefix, partitions)
+    }
+
+    pub(crate) fn of_a_commit(&self, partition: u16) -> &[String; 8] {
+        &self.of_commits[usize::from(partition)]
     }
 
     pub(crate) fn all(&self) -> std::ops::Range<u16> {

@@ -98,7 +98,7 @@ impl Inner {
                 found = partitions,
                 "the store is divided otherwise than asked, and stays so"
             );
-            self.layout.partitions = partitions;
+            self.layout = self.layout.divided_into(partitions);
         }
         Ok(())
     }

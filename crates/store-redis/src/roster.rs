@@ -20,6 +20,10 @@ const CALLING_THE_ROLL: &str = "calling the roll";
 const SEALING: &str = "closing the store or opening it";
 const CHECKING: &str = "looking at the settings of Redis";
 
+/// The fields of the desk that hold notes; the scripts look for the first.
+const SEAL: &str = "seal";
+const FILLING: &str = "filling";
+
 impl Inner {
     fn cards(&self) -> [String; 2] {
         [self.layout.name(FIRST, "seen"), self.layout.name(FIRST, "cards")]
@@ -63,24 +67,26 @@ impl Inner {
 
     /// The first partition comes last: what it says is true of all the others.
     async fn seal(&self, note: Option<&str>) -> Result<(), Trouble> {
-        let mark = async |partition| {
-            let desk = self.layout.name(partition, "desk");
-            let command = match note {
-                Some(note) => redis::cmd("HSET").arg(desk).arg("seal").arg(note).to_owned(),
-                None => redis::cmd("HDEL").arg(desk).arg("seal").to_owned(),
-            };
-            self.ask(&command).await
-        };
+        let mark = |partition| self.mark(partition, SEAL, note);
         try_join_all(self.layout.all().skip(1).map(mark)).await?;
         mark(FIRST).await?;
         Ok(())
     }
 
-    async fn sealed(&self) -> Result<Option<String>, Trouble> {
+    async fn note(&self, name: &str) -> Result<Option<String>, Trouble> {
         let mut command = redis::cmd("HGET");
-        command.arg(self.layout.name(FIRST, "desk")).arg("seal");
+        command.arg(self.layout.name(FIRST, "desk")).arg(name);
         let note = text(self.ask(&command).await?)?;
         Ok(note.map(|note| String::from_utf8_lossy(&note).into_owned()))
+    }
+
+    async fn mark(&self, partition: u16, name: &str, note: Option<&str>) -> Result<Value, Trouble> {
+        let desk = self.layout.name(partition, "desk");
+        let command = match note {
+            Some(note) => redis::cmd("HSET").arg(desk).arg(name).arg(note).to_owned(),
+            None => redis::cmd("HDEL").arg(desk).arg(name).to_owned(),
+        };
+        self.ask(&command).await
     }
 }
 
@@ -103,7 +109,16 @@ impl Roster for RedisStore {
     }
 
     async fn sealed(&self) -> Result<Option<String>, StoreError> {
-        self.inner().sealed().await.map_err(|trouble| trouble.unavailable(SEALING))
+        self.inner().note(SEAL).await.map_err(|trouble| trouble.unavailable(SEALING))
+    }
+
+    async fn set_filling(&self, note: Option<&str>) -> Result<(), StoreError> {
+        let marked = self.inner().mark(FIRST, FILLING, note).await;
+        marked.map(drop).map_err(|trouble| trouble.unavailable(SEALING))
+    }
+
+    async fn filling(&self) -> Result<Option<String>, StoreError> {
+        self.inner().note(FILLING).await.map_err(|trouble| trouble.unavailable(SEALING))
     }
 
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {

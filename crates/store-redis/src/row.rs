@@ -2,7 +2,7 @@
 
 use crate::layout::{score, shelf_member};
 use crate::trouble::Trouble;
-use quittance_lifecycle::{Key, Order};
+use quittance_lifecycle::{Key, Order, Terms};
 use quittance_ports::{StoreError, Unreadable, Version, Versioned};
 use quittance_record::{RecordError, decode_order, decode_terms};
 use redis::Value;
@@ -79,6 +79,10 @@ impl From<RecordError> for Flaw {
 /// Version, record and terms, each of which may be missing.
 pub(crate) type Row = [Option<Vec<u8>>; 3];
 
+/// Terms that somebody holds, and how they are written: whoever joins an order mostly asked for the same, and what is
+/// written alike need not be read again.
+pub(crate) type Known<'a> = (&'a [u8], &'a Arc<Terms>);
+
 pub(crate) const FIELDS: [&str; 3] = ["version", "record", "terms"];
 
 pub(crate) fn read_row(values: Vec<Value>) -> Result<Row, Trouble> {
@@ -97,14 +101,14 @@ pub(crate) fn text(value: Value) -> Result<Option<Vec<u8>>, Trouble> {
 }
 
 /// What a row says, if there is one at all.
-pub(crate) fn read(key: &Key, row: Row) -> Found {
-    if row.iter().all(Option::is_none) { Found::Gone } else { read_standing(key, row) }
+pub(crate) fn read(key: &Key, row: Row, known: Option<Known<'_>>) -> Found {
+    if row.iter().all(Option::is_none) { Found::Gone } else { read_standing(key, row, known) }
 }
 
 /// The same, of one that is known to be there.
-pub(crate) fn read_standing(key: &Key, row: Row) -> Found {
+pub(crate) fn read_standing(key: &Key, row: Row, known: Option<Known<'_>>) -> Found {
     let [version, record, terms] = row;
-    match whole(key, version.as_deref(), record.as_deref(), terms.as_deref()) {
+    match whole(key, [version.as_deref(), record.as_deref(), terms.as_deref()], known) {
         Ok(versioned) => Found::Whole(versioned),
         Err(flaw) => {
             let (detail, is_later) = match flaw {
@@ -131,14 +135,17 @@ pub(crate) fn not_a_record(key: &Key) -> Broken {
 
 fn whole(
     key: &Key,
-    version: Option<&[u8]>,
-    record: Option<&[u8]>,
-    terms: Option<&[u8]>,
+    [version, record, terms]: [Option<&[u8]>; 3],
+    known: Option<Known<'_>>,
 ) -> Result<Versioned, Flaw> {
     let version = version.and_then(read_version).ok_or(Flaw::Damaged("its version is none"))?;
-    let terms = decode_terms(terms.ok_or(Flaw::Damaged("its terms are missing"))?)?;
+    let terms = terms.ok_or(Flaw::Damaged("its terms are missing"))?;
+    let terms = match known {
+        Some((written, known)) if written == terms => Arc::clone(known),
+        _ => Arc::new(decode_terms(terms)?),
+    };
     let record = record.ok_or(Flaw::Damaged("its body is missing"))?;
-    let order = decode_order(record, Arc::new(terms))?;
+    let order = decode_order(record, terms)?;
     if order.key != *key {
         return Err(Flaw::Damaged("it is that of another order"));
     }

@@ -8,6 +8,7 @@ pub(crate) struct Scripts {
     pub(crate) count: Lua,
     pub(crate) claim: Lua,
     pub(crate) purge: Lua,
+    pub(crate) page: Lua,
     pub(crate) set_aside: Lua,
     pub(crate) settle: Lua,
     pub(crate) secret: Lua,
@@ -23,6 +24,7 @@ impl Scripts {
             count: Lua::new(include_str!("scripts/count.lua")),
             claim: Lua::new(include_str!("scripts/claim.lua")),
             purge: Lua::new(include_str!("scripts/purge.lua")),
+            page: Lua::new(include_str!("scripts/page.lua")),
             set_aside: Lua::new(include_str!("scripts/set_aside.lua")),
             settle: Lua::new(include_str!("scripts/settle.lua")),
             secret: Lua::new(include_str!("scripts/secret.lua")),
@@ -32,6 +34,10 @@ impl Scripts {
         }
     }
 }
+
+/// What stands in front of the keys: the verb, the script and their number. One in full needs more room, and is rare.
+const HEAD_PARTS: usize = 3;
+const HEAD_BYTES: usize = 64;
 
 pub(crate) struct Lua {
     source: &'static str,
@@ -44,19 +50,25 @@ impl Lua {
     }
 
     /// By its digest, which is short.
-    pub(crate) fn known(&self, keys: &[String], args: &[&[u8]]) -> Cmd {
+    pub(crate) fn known(&self, keys: &[impl AsRef<str>], args: &[&[u8]]) -> Cmd {
         invocation("EVALSHA", &self.digest, keys, args)
     }
 
     /// In full, which also makes it known.
-    pub(crate) fn told(&self, keys: &[String], args: &[&[u8]]) -> Cmd {
+    pub(crate) fn told(&self, keys: &[impl AsRef<str>], args: &[&[u8]]) -> Cmd {
         invocation("EVAL", self.source, keys, args)
     }
 }
 
-fn invocation(verb: &str, script: &str, keys: &[String], args: &[&[u8]]) -> Cmd {
-    let mut command = redis::cmd(verb);
-    command.arg(script).arg(keys.len()).arg(keys);
+fn invocation(verb: &str, script: &str, keys: &[impl AsRef<str>], args: &[&[u8]]) -> Cmd {
+    let key_bytes: usize = keys.iter().map(|key| key.as_ref().len()).sum();
+    let arg_bytes: usize = args.iter().map(|arg| arg.len()).sum();
+    let mut command =
+        Cmd::with_capacity(HEAD_PARTS + keys.len() + args.len(), HEAD_BYTES + key_bytes + arg_bytes);
+    command.arg(verb).arg(script).arg(keys.len());
+    for key in keys {
+        command.arg(key.as_ref());
+    }
     for arg in args {
         command.arg(*arg);
     }

@@ -1,10 +1,9 @@
 //! Where a store is and how it is reached: everything that is decided before the first connection.
 
-use crate::url::{BadUrl, Formation, Url};
+use crate::url::{BadUrl, Formation, PREFIX, Url};
 use std::fmt;
 use std::time::Duration;
 
-const PREFIX: &str = "quittance";
 /// One server has one slot for everything; a cluster shares its work among this many.
 const CLUSTER_PARTITIONS: u16 = 16;
 const RECHECK: Duration = Duration::from_secs(5);
@@ -72,6 +71,6 @@ impl Settings {
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Settings({}, prefix {})", self.address(), self.prefix())
+        write!(f, "Settings({})", self.address())
     }
 }

@@ -2,7 +2,7 @@
 //! partitions at once and puts their answers together as one store would have told them.
 
 use crate::commit::Outcome;
-use crate::layout::{score, shelf_range};
+use crate::layout::{LISTS, score, shelf_range};
 use crate::row::{Found, text};
 use crate::trouble::Trouble;
 use crate::{Inner, RedisStore};
@@ -25,14 +25,18 @@ const COUNTING: &str = "adding to the books";
 /// How many records are asked for at once: others want their turn.
 const ROWS_AT_ONCE: usize = 256;
 
+fn read_names(names: Value) -> Result<Vec<String>, Trouble> {
+    let Value::Array(names) = names else { return Err(Trouble::Garbled) };
+    let read = |name| String::from_utf8(text(name)?.unwrap_or_default()).map_err(|_| Trouble::Garbled);
+    names.into_iter().map(read).collect()
+}
+
 impl Inner {
     /// The names in one sorted set from `start` to `end`, in their order.
     async fn names(&self, set: String, start: &str, end: &str, limit: usize) -> Result<Vec<String>, Trouble> {
         let mut command = redis::cmd("ZRANGEBYLEX");
         command.arg(set).arg(start).arg(end).arg("LIMIT").arg(0).arg(limit);
-        let Value::Array(names) = self.ask(&command).await? else { return Err(Trouble::Garbled) };
-        let read = |name| String::from_utf8(text(name)?.unwrap_or_default()).map_err(|_| Trouble::Garbled);
-        names.into_iter().map(read).collect()
+        read_names(self.ask(&command).await?)
     }
 
     async fn read_shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, Trouble> {
@@ -51,19 +55,38 @@ impl Inner {
 
     /// The first keys of one list, wherever they are kept.
     async fn page(&self, which: Which, after: Option<&Key>, limit: usize) -> Result<Vec<Key>, Trouble> {
-        let list = match which {
-            Which::All => "all",
-            Which::Open => "open",
-            Which::Dead => "dead",
+        let lists: &[&str] = match which {
+            Which::All => &LISTS,
+            Which::Open => &["open"],
+            Which::Dead => &["dead"],
         };
         let start = after.map_or_else(|| "-".to_owned(), |key| format!("({key}"));
-        let partitions = self
-            .layout
-            .all()
-            .map(|partition| self.names(self.layout.name(partition, list), &start, "+", limit));
+        let partitions = self.layout.all().map(|partition| self.pages(partition, lists, &start, limit));
         let mut names: Vec<String> = try_join_all(partitions).await?.into_iter().flatten().collect();
         names.sort_unstable();
+        names.dedup();
         names.iter().take(limit).map(|name| Key::parse(name).map_err(|_| Trouble::Garbled)).collect()
+    }
+
+    /// The first names of each of these lists of a partition.
+    async fn pages(
+        &self,
+        partition: u16,
+        lists: &[&str],
+        start: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, Trouble> {
+        let keys: Vec<String> = lists.iter().map(|list| self.layout.name(partition, list)).collect();
+        let limit = limit.to_string();
+        let args = [start.as_bytes(), limit.as_bytes()];
+        let Value::Array(pages) = self.run_plain(&self.scripts.page, &keys, &args).await? else {
+            return Err(Trouble::Garbled);
+        };
+        let mut all = Vec::new();
+        for page in pages {
+            all.extend(read_names(page)?);
+        }
+        Ok(all)
     }
 
     async fn list(

@@ -145,7 +145,7 @@ impl Inner {
         found.sort_unstable_by_key(|(at, key, _)| (*at, *key));
         let mut due = Due { next: next.map(Timestamp::from_millis), ..Due::default() };
         for (_, key, row) in found {
-            match row::read_standing(&key, row) {
+            match row::read_standing(&key, row, None) {
                 Found::Whole(versioned) => due.orders.push(versioned),
                 Found::Gone => {}
                 Found::Broken(broken) => {
@@ -211,7 +211,7 @@ impl Inner {
         let name = |what| self.layout.name(partition, what);
         let (now, limit, records) = (now.to_string(), limit.to_string(), self.layout.records(partition));
         let args = [records.as_bytes(), now.as_bytes(), limit.as_bytes()];
-        let keys = [name("desk"), name("forget"), name("all")];
+        let keys = [name("desk"), name("forget"), name("open"), name("rest"), name("dead")];
         let answer = self.run(&self.scripts.purge, &keys, &args).await?;
         let [removed, cleaned] = <[Value; 2]>::try_from(answer.rest).map_err(|_| Trouble::Garbled)?;
         Ok((number(&removed)?, number(&cleaned)?))

@@ -57,6 +57,8 @@ pub(crate) struct Url {
     pub(crate) partitions: Option<u16>,
 }
 
+/// What a store is called that nobody has given a name.
+pub(crate) const PREFIX: &str = "quittance";
 const REDIS_PORT: u16 = 6379;
 const SENTINEL_PORT: u16 = 26379;
 const PARTITIONS_MAX: u16 = 256;
@@ -117,11 +119,15 @@ impl Url {
             if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
         };
         let hosts = self.hosts.iter().map(show).collect::<Vec<_>>().join(",");
-        match &self.formation {
+        let place = match &self.formation {
             Formation::One if self.db == 0 => format!("{scheme}://{hosts}"),
             Formation::One => format!("{scheme}://{hosts}/{}", self.db),
             Formation::Cluster => format!("{scheme}+cluster://{hosts}"),
             Formation::Sentinel { master } => format!("{scheme}+sentinel://{hosts}/{master}"),
+        };
+        match self.prefix.as_deref() {
+            None | Some(PREFIX) => place,
+            Some(prefix) => format!("{place}?prefix={prefix}"),
         }
     }
 }
@@ -191,7 +197,9 @@ mod tests {
         assert_eq!((url.user.as_deref(), url.password.as_deref()), (Some("ann"), Some("p@ss:word")));
         assert_eq!((url.is_tls, url.db, url.partitions), (true, 3, Some(4)));
         assert_eq!(url.prefix.as_deref(), Some("a.b"));
-        assert_eq!(url.shown(), "rediss://[::1]:7000/3");
+        assert_eq!(url.shown(), "rediss://[::1]:7000/3?prefix=a.b");
+        let url = Url::parse("redis://one?prefix=quittance").expect("good");
+        assert_eq!(url.shown(), "redis://one:6379", "what everybody has tells nobody apart");
 
         let url = Url::parse("valkey+cluster://one:1,two").expect("good");
         assert_eq!(url.formation, Formation::Cluster);

@@ -14,6 +14,13 @@ struct Bad {
     why: String,
 }
 
+/// Where the tables are if the address does not say.
+const USUAL_SCHEMA: &str = "quittance";
+
+fn typed(Bad { key, why }: Bad) -> ConfigError {
+    ConfigError::BadUrl { name: format!("store.{key}"), at: Origin::Flag, why }
+}
+
 fn bad(key: &'static str) -> impl FnOnce(&dyn std::error::Error) -> Bad {
     move |error| Bad { key, why: error.to_string() }
 }
@@ -52,11 +59,15 @@ impl StoreConfig {
                 self.postgres_at(url, password).map(|settings| Place::Postgres(Box::new(settings)))
             }
         };
-        place.map_err(|Bad { key, why }| ConfigError::BadUrl {
-            name: format!("store.{key}"),
-            at: Origin::Flag,
-            why,
-        })
+        place.map_err(typed)
+    }
+
+    /// Where PostgreSQL's tables are, or would be. It needs no password.
+    pub(crate) fn schema(&self) -> Result<String, ConfigError> {
+        let StoreUrl::Postgres(url) = &self.url else { return Ok(USUAL_SCHEMA.into()) };
+        let address = postgres(url, self).map_err(typed)?.address();
+        // An address that is shown ends with the schema, as it is called and not as it was escaped.
+        Ok(address.rsplit_once("?schema=").map_or(USUAL_SCHEMA, |(_, schema)| schema).to_owned())
     }
 
     /// What PostgreSQL's own chores take; none for another store.

@@ -118,6 +118,11 @@ impl StoreConfig {
         Self { url, password, ca: self.ca.clone(), listen_url: None, migrate: self.migrate, home: None }
     }
 
+    /// The same for whoever only looks, or mends something in it: he makes and changes no tables.
+    pub(crate) fn as_it_is(&self) -> Self {
+        Self { migrate: false, ..self.clone() }
+    }
+
     pub(crate) fn url_has_password(&self) -> bool {
         self.url.has_password()
     }

@@ -7,7 +7,7 @@ use crate::output::roughly;
 use quittance::{StoreError, SystemClock};
 use quittance_ports::Clock;
 use quittance_ports::roster::{Roll, Roster, SKEW_MAX, Signed};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 pub(super) async fn nodes(roster: &dyn Roster) -> Result<Vec<Finding>, StoreError> {
@@ -17,10 +17,13 @@ pub(super) async fn nodes(roster: &dyn Roster) -> Result<Vec<Finding>, StoreErro
     // The store has said its time somewhere on the way; half-way is the best guess.
     let own = apart((before + trip / 2).as_millis(), roll.now.as_millis());
     let mut findings = vec![own_clock(own, trip)];
-    findings.extend(roll.nodes.iter().filter_map(clock_of));
+    // Of one that is silent, what it said last is no longer so.
+    let there: Vec<&Signed> = roll.nodes.iter().filter(|signed| !is_silent(&roll, signed)).collect();
+    findings.extend(there.iter().filter_map(|signed| clock_of(signed)));
     findings.extend(who_is_there(&roll));
-    findings.extend(kinds_of(&roll));
-    findings.extend(roll.nodes.iter().filter_map(health));
+    findings.extend(kinds_of(&there));
+    findings.extend(namesakes(&there));
+    findings.extend(there.iter().filter_map(|signed| health(signed)));
     Ok(findings)
 }
 
@@ -78,30 +81,37 @@ fn who_is_there(roll: &Roll) -> Vec<Finding> {
     let of = |state, what: String| Finding::new("nodes", state, what);
     let (silent, there): (Vec<&Signed>, Vec<&Signed>) =
         roll.nodes.iter().partition(|signed| is_silent(roll, signed));
-    let mut findings = match there.len() {
-        0 => vec![of(
-            State::Note,
-            "no node works on this store now: orders wait until one does (`quittance serve`)".into(),
-        )],
-        count => vec![of(State::Good, format!("nodes at work: {count}; see `quittance nodes`"))],
+    let first = match (there.len(), silent.len()) {
+        (0, 0) => {
+            let what = "no node works on this store now: orders wait until one does (`quittance serve`)";
+            of(State::Note, what.into())
+        }
+        (0, _) => {
+            let what = "no node has signed in lately: all are gone, or frozen, or the store takes nothing from them; orders \
+                        wait until one can work";
+            of(State::Note, what.into())
+        }
+        (count, _) => of(State::Good, format!("nodes at work: {count}; see `quittance nodes`")),
     };
+    let fate = match there.is_empty() {
+        true => {
+            "it is gone, or frozen, or the store takes nothing from it, and there is nobody to take its orders over"
+        }
+        false => "it is gone, or frozen, and the others take its orders over",
+    };
+    let mut findings = vec![first];
     findings.extend(silent.into_iter().map(|signed| {
-        let what = format!(
-            "{} has been silent for {}: it is gone, or frozen, and the others have taken its orders over; if it should be \
-             there, look after it",
-            signed.card.name,
-            roughly(silence(roll, signed))
-        );
+        let (name, span) = (&signed.card.name, roughly(silence(roll, signed)));
+        let what = format!("{name} has been silent for {span}: {fate}; if it should be there, look after it");
         of(State::Note, what)
     }));
     findings
 }
 
 /// Of those who are there: whether they are alike.
-fn kinds_of(roll: &Roll) -> Vec<Finding> {
-    let there = || roll.nodes.iter().filter(|signed| !is_silent(roll, signed)).map(|signed| &signed.card);
-    let versions: BTreeSet<&str> = there().map(|card| card.version.as_str()).collect();
-    let formats: BTreeSet<u64> = there().map(|card| card.format).collect();
+fn kinds_of(there: &[&Signed]) -> Vec<Finding> {
+    let versions: BTreeSet<&str> = there.iter().map(|signed| signed.card.version.as_str()).collect();
+    let formats: BTreeSet<u64> = there.iter().map(|signed| signed.card.format).collect();
     let mut findings = Vec::new();
     if versions.len() > 1 {
         let all: Vec<&str> = versions.into_iter().collect();
@@ -117,6 +127,22 @@ fn kinds_of(roll: &Roll) -> Vec<Finding> {
         findings.push(Finding::new("nodes", State::Note, what));
     }
     findings
+}
+
+/// Two nodes of one name cannot be told apart by people.
+fn namesakes(there: &[&Signed]) -> Vec<Finding> {
+    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
+    for signed in there {
+        *names.entry(signed.card.name.as_str()).or_default() += 1;
+    }
+    let told = names.into_iter().filter(|(_, count)| *count > 1).map(|(name, count)| {
+        let what = format!(
+            "{count} nodes at work are called {name}: give each a `node.name` of its own, so that logs and lists tell them \
+             apart"
+        );
+        Finding::new("nodes", State::Note, what)
+    });
+    told.collect()
 }
 
 fn health(signed: &Signed) -> Option<Finding> {
@@ -152,6 +178,12 @@ mod tests {
             Ok(())
         }
         async fn sealed(&self) -> Result<Option<String>, StoreError> {
+            Ok(None)
+        }
+        async fn set_filling(&self, _: Option<&str>) -> Result<(), StoreError> {
+            Ok(())
+        }
+        async fn filling(&self) -> Result<Option<String>, StoreError> {
             Ok(None)
         }
         async fn checkup(&self) -> Result<Vec<quittance_ports::roster::Finding>, StoreError> {
@@ -217,9 +249,33 @@ mod tests {
             |now| vec![signed("a", "1", 1, now), signed("b", "2", 2, now), signed("c", "3", 3, long_ago)];
         let found = findings(Duration::ZERO, nodes).await;
         says(&found, State::Good, &["nodes at work: 2"]);
-        says(&found, State::Note, &["c has been silent for 60 s"]);
+        says(&found, State::Note, &["c has been silent for 60 s", "the others take its orders over"]);
         says(&found, State::Note, &["different versions: 1, 2;", "rolling restart"]);
         let nobody = findings(Duration::ZERO, |_| Vec::new()).await;
         says(&nobody, State::Note, &["no node works on this store"]);
+    }
+    #[tokio::test]
+    async fn of_a_silent_node_nothing_old_is_told_and_nobody_is_said_to_stand_in_for_the_last() {
+        let found = findings(Duration::ZERO, |now| {
+            let mut alone = signed("a", "1", 60_000, Timestamp::from_millis(now.as_millis() - 60_000));
+            alone.card.vitals.store_was_away = true;
+            vec![alone]
+        });
+        let found = found.await;
+        says(&found, State::Note, &["no node has signed in lately", "the store takes nothing"]);
+        says(&found, State::Note, &["a has been silent for 60 s", "nobody to take its orders over"]);
+        for words in ["store away", "clock of node a", "the others"] {
+            assert!(found.iter().all(|found| !found.what.contains(words)), "{words}");
+        }
+    }
+
+    #[tokio::test]
+    async fn nodes_of_one_name_are_told_unless_one_is_silent() {
+        let long_ago = Timestamp::from_millis(SystemClock.now().as_millis() - 60_000);
+        let both = findings(Duration::ZERO, |now| vec![signed("a", "1", 1, now), signed("a", "1", 2, now)]);
+        says(&both.await, State::Note, &["2 nodes at work are called a", "`node.name`"]);
+        let restarted =
+            findings(Duration::ZERO, |now| vec![signed("a", "1", 1, now), signed("a", "1", 2, long_ago)]);
+        assert!(restarted.await.iter().all(|found| !found.what.contains("are called")));
     }
 }

@@ -43,6 +43,13 @@ async fn look(config: &Config, opened: &Opened) -> Result<Vec<Finding>, StoreErr
         );
         findings.push(of(State::Bad, what));
     }
+    if let Some(note) = opened.roster.filling().await? {
+        let what = format!(
+            "it is being filled ({note}), and no node starts on it until all orders have come: let `quittance store copy` \
+             end, or run the same command again if it was interrupted"
+        );
+        findings.push(of(State::Bad, what));
+    }
     let counts = Counts::of(opened.store.as_ref()).await?;
     findings
         .push(of(State::Good, format!("{} opens; open orders: {}", config.store.url.shown(), counts.open)));

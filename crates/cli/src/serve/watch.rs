@@ -5,18 +5,48 @@ use quittance::lifecycle::{Beat, Fault, FaultClass, Order};
 use quittance_gateway::Gateway;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
 
 /// How often is looked for what no order tells.
 const LOOK: Duration = Duration::from_secs(1);
 /// For how long after a failure the store counts as in trouble.
 const STORE_TROUBLE: Duration = Duration::from_secs(5);
 
+/// How long a reason stands in the log before another one may follow: two may take turns.
+const WHY_SPAN: Duration = Duration::from_secs(5);
+
 #[derive(Default)]
 struct Known {
     is_paused: bool,
-    is_store_away: bool,
+    store: KnownStore,
     /// What the provider was last seen to be in trouble with.
     trouble: Option<FaultClass>,
+}
+
+/// What was last told of the store, and when.
+#[derive(Default)]
+struct KnownStore {
+    away: Option<(String, Instant)>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum StoreNews {
+    Away(String),
+    Well,
+}
+
+impl KnownStore {
+    /// What is worth a line, if `trouble` is what ails it now.
+    fn hear(&mut self, trouble: Option<String>, now: Instant) -> Option<StoreNews> {
+        let Some(why) = trouble else { return self.away.take().map(|_| StoreNews::Well) };
+        if let Some((told, at)) = &self.away
+            && (*told == why || now.duration_since(*at) < WHY_SPAN)
+        {
+            return None;
+        }
+        self.away = Some((why.clone(), now));
+        Some(StoreNews::Away(why))
+    }
 }
 
 /// Runs for as long as the daemon does.
@@ -51,15 +81,17 @@ impl Known {
             _ => {}
         }
         self.is_paused = paused.is_some();
-        let is_away = engine.store_was_away(STORE_TROUBLE);
-        match (is_away, self.is_store_away) {
-            (true, false) => {
-                tracing::warn!("the store cannot be read or written; callers are told to come again");
+        let trouble = engine
+            .store_was_away(STORE_TROUBLE)
+            .then(|| engine.store_trouble().unwrap_or_else(|| "it did not say why".into()));
+        match self.store.hear(trouble, Instant::now()) {
+            Some(StoreNews::Away(why)) => {
+                let why = why.escape_debug();
+                tracing::warn!(%why, "the store cannot be read or written; callers are told to come again");
             }
-            (false, true) => tracing::info!("the store is well again"),
-            _ => {}
+            Some(StoreNews::Well) => tracing::info!("the store is well again"),
+            None => {}
         }
-        self.is_store_away = is_away;
     }
 
     fn tell_order(&mut self, order: &Order) {
@@ -99,5 +131,28 @@ impl Known {
             self.trouble = Some(fault.class);
             tracing::warn!(class = fault.class.name(), what = %fault.code.escape_debug(), "the provider is in trouble");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_the_store_is_away_is_told_once_and_again_when_it_changes_but_not_in_a_flood() {
+        let (mut known, start) = (KnownStore::default(), Instant::now());
+        let mut hear = |why: Option<&str>, after: u64| {
+            known.hear(why.map(Into::into), start + Duration::from_secs(after))
+        };
+        let away = |why: &str| Some(StoreNews::Away(why.into()));
+        assert_eq!(hear(None, 0), None);
+        assert_eq!(hear(Some("refused"), 1), away("refused"));
+        assert_eq!(hear(Some("refused"), 60), None);
+        assert_eq!(hear(Some("full"), 61), away("full"));
+        assert_eq!(hear(Some("refused"), 62), None, "reasons that take turns");
+        assert_eq!(hear(Some("refused"), 66), away("refused"));
+        assert_eq!(hear(None, 67), Some(StoreNews::Well));
+        assert_eq!(hear(None, 68), None);
+        assert_eq!(hear(Some("refused"), 69), away("refused"), "another trouble, if for the same reason");
     }
 }

@@ -23,7 +23,8 @@ pub(super) const AFTER_HELP: &str = "\
 FROM is closed first, so that nothing can happen in it behind our back. Nodes that still run on it
 tell callers to try later, and keep what comes in from the provider in their spill. Then orders,
 books and the secret for callbacks are copied, and compared. FROM stays closed, with a note that
-names TO; it can be read, and nothing in it is changed.
+names TO; it can be read, and nothing in it is changed. Until everything is there no node starts
+on TO.
 
   1  quittance store copy --dry-run FROM TO     what there is to move
   2  quittance store copy FROM TO               no node may work on TO yet
@@ -59,12 +60,15 @@ pub(super) async fn run(
     let copied = match dry_run {
         true => survey(&source, &mut |progress| told.hear(progress)).await.map_err(CopyError::from),
         false => {
-            let target = place::open(to).await?;
+            let target = place::open_to_fill(to).await?;
             copy(&source, &target, &to.url.shown(), &mut |progress| told.hear(progress)).await
         }
     };
     drop(told);
-    let copied = copied.map_err(|error| Trouble::of(Exit::Store, &error))?;
+    let copied = copied.map_err(|error| {
+        let exit = if matches!(error, CopyError::SameStore) { Exit::Usage } else { Exit::Store };
+        Trouble::of(exit, &error)
+    })?;
     let outcome = Outcome { from, to, dry_run, copied };
     output::print(&if as_json { format!("{:#}\n", outcome.json()) } else { outcome.text() })?;
     Ok(if dry_run || outcome.copied.is_complete() { Exit::Done } else { Exit::Bad })

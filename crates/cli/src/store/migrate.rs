@@ -7,17 +7,24 @@ use quittance::PostgresStore;
 use serde_json::json;
 use std::fmt::Write;
 
-/// Printing needs no server, and so no password; `named` finds the store otherwise.
+const HEADING: &str = "\
+-- What `quittance store migrate` runs where nothing is yet, for psql -v ON_ERROR_STOP=1. Where some of
+-- the steps were taken (schema_versions tells which), begin behind the note of the last of them.
+";
+
+/// Printing needs no server, and so no password.
 pub(super) async fn run(
     typed: &str,
     print: bool,
     as_json: bool,
     named: impl Fn(&str) -> Result<StoreConfig, Trouble>,
 ) -> Result<Exit, Trouble> {
-    if print {
-        return output::print(&statements()).map(|()| Exit::Done);
-    }
     let store = named(typed)?;
+    if print {
+        let schema = store.schema().map_err(|error| Trouble::of(Exit::Config, &error))?;
+        let script = PostgresStore::migration_script(&schema);
+        return output::print(&format!("{HEADING}{script}")).map(|()| Exit::Done);
+    }
     let settings = store.postgres().map_err(|error| Trouble::of(Exit::Config, &error))?;
     let Some(settings) = settings else {
         let what = format!(
@@ -43,15 +50,4 @@ pub(super) async fn run(
         }
     };
     output::print(&text).map(|()| Exit::Done)
-}
-
-/// To be read, and not to be run as it is: the account of what was done is kept by whoever runs it.
-fn statements() -> String {
-    let mut text = String::from(
-        "-- What `quittance store migrate` runs, in one transaction; it also makes the schema, and notes each step in it.\n\n",
-    );
-    for (name, sql) in PostgresStore::migrations() {
-        _ = writeln!(text, "-- {name}\n{}\n", sql.trim_end());
-    }
-    text
 }

@@ -5,6 +5,7 @@ use crate::config::StoreConfig;
 use crate::exit::{Exit, Trouble};
 use crate::output::harmless;
 use crate::{output, place};
+use quittance::Opened;
 
 fn trouble(error: &quittance::StoreError) -> Trouble {
     Trouble::of(Exit::Store, error)
@@ -27,8 +28,7 @@ pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, Troub
     let opened = place::open(store).await?;
     let shown = store.url.shown();
     let Some(note) = opened.roster.sealed().await.map_err(|error| trouble(&error))? else {
-        output::print(&format!("{shown} is open\n"))?;
-        return Ok(Exit::Done);
+        return let_nodes_in(&opened, &shown, yes).await;
     };
     if !yes {
         let what = format!(
@@ -39,5 +39,23 @@ pub(super) async fn unseal(store: &StoreConfig, yes: bool) -> Result<Exit, Troub
     }
     opened.roster.seal(None).await.map_err(|error| trouble(&error))?;
     output::print(&format!("{shown} is open again; it was closed: {}\n", harmless(&note)))?;
+    Ok(Exit::Done)
+}
+
+/// A copy that nobody can finish any more would keep nodes out for ever.
+async fn let_nodes_in(opened: &Opened, shown: &str, yes: bool) -> Result<Exit, Trouble> {
+    let Some(note) = opened.roster.filling().await.map_err(|error| trouble(&error))? else {
+        output::print(&format!("{shown} is open\n"))?;
+        return Ok(Exit::Done);
+    };
+    if !yes {
+        let what = format!(
+            "{shown} is being filled ({note}), and orders that have not come yet would be paid for again: run the same \
+             `quittance store copy` to its end; `--yes` lets nodes in nevertheless"
+        );
+        return Err(Trouble::new(Exit::Bad, what));
+    }
+    opened.roster.set_filling(None).await.map_err(|error| trouble(&error))?;
+    output::print(&format!("{shown} is open; it was being filled: {}\n", harmless(&note)))?;
     Ok(Exit::Done)
 }

@@ -46,6 +46,7 @@ impl Census {
 /// All that is told.
 struct Status {
     note: Option<String>,
+    filling: Option<String>,
     census: Census,
     roll: Roll,
     findings: Vec<roster::Finding>,
@@ -55,6 +56,7 @@ impl Status {
     async fn of(opened: &Opened) -> Result<Self, StoreError> {
         Ok(Self {
             note: opened.roster.sealed().await?,
+            filling: opened.roster.filling().await?,
             census: Census::of(&*opened.store).await?,
             roll: opened.roster.roll().await?,
             findings: opened.roster.checkup().await?,
@@ -89,7 +91,7 @@ fn json_of(shown: &str, status: &Status) -> String {
         status.findings.iter().map(|found| json!({ "state": word(found.verdict), "what": found.what }));
     let nodes = status.roll.nodes.len();
     let object = json!({
-        "store": shown, "sealed": status.note,
+        "store": shown, "sealed": status.note, "filling": status.filling,
         "orders": { "all": all, "open": open, "dead": dead, "unreadable": unreadable },
         "nodes": { "at_work": nodes - status.silent(), "silent": status.silent() },
         "checkup": findings.collect::<Vec<_>>(),
@@ -100,9 +102,10 @@ fn json_of(shown: &str, status: &Status) -> String {
 fn text_of(shown: &str, status: &Status) -> String {
     let Census { all, open, dead, unreadable } = status.census;
     let mut text = format!("store    {}\n", harmless(shown));
-    _ = match &status.note {
-        Some(note) => writeln!(text, "state    closed: {}", harmless(note)),
-        None => writeln!(text, "state    open"),
+    _ = match (&status.note, &status.filling) {
+        (Some(note), _) => writeln!(text, "state    closed: {}", harmless(note)),
+        (None, Some(note)) => writeln!(text, "state    being filled ({})", harmless(note)),
+        (None, None) => writeln!(text, "state    open"),
     };
     _ = writeln!(
         text,

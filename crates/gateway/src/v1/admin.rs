@@ -167,7 +167,7 @@ impl Room {
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn release(State(room): State<Room>, _: Operator) -> Result<Response, Refused> {
-    let released = room.desk.engine().release().await.map_err(|error| store_trouble(&error))?;
+    let released = room.desk.engine().release_for_all().await.map_err(|error| store_trouble(&error))?;
     Ok(super::json(StatusCode::OK, &Released { released }))
 }
 

@@ -24,6 +24,7 @@ macro_rules! roster_conformance {
             whoever_signs_out_is_gone_and_nobody_else
             the_stores_time_is_told_and_does_not_run_backwards
             a_seal_is_told_until_it_is_lifted
+            that_orders_are_on_their_way_is_told_until_they_have_come
         }
     };
 }
@@ -65,6 +66,7 @@ pub async fn a_card_is_read_back_and_replaced_by_the_next_of_its_node(roster: Ar
         store_errors: 8,
         unreadable: 9,
         panics: 10,
+        released: Some(START),
         is_paused: true,
         store_was_away: true,
         has_spilled: true,
@@ -99,4 +101,16 @@ pub async fn a_seal_is_told_until_it_is_lifted(roster: Arc<dyn Roster>) {
     }
     roster.seal(None).await.expect(AVAILABLE);
     assert_eq!(roster.sealed().await.expect(AVAILABLE), None);
+}
+
+/// And it is not the seal.
+pub async fn that_orders_are_on_their_way_is_told_until_they_have_come(roster: Arc<dyn Roster>) {
+    assert_eq!(roster.filling().await.expect(AVAILABLE), None);
+    for note in ["from \u{e9}lsewhere", "and 'on'"] {
+        roster.set_filling(Some(note)).await.expect(AVAILABLE);
+        assert_eq!(roster.filling().await.expect(AVAILABLE).as_deref(), Some(note));
+        assert_eq!(roster.sealed().await.expect(AVAILABLE), None);
+    }
+    roster.set_filling(None).await.expect(AVAILABLE);
+    assert_eq!(roster.filling().await.expect(AVAILABLE), None);
 }

@@ -186,3 +186,37 @@ async fn nothing_is_copied_to_where_nodes_work_already_or_to_a_store_that_was_le
     let error = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap_err();
     assert!(matches!(&error, CopyError::TargetSealed { note } if note.contains("moon")), "{error}");
 }
+
+/// A node that began to work on what is there already would pay again for the rest.
+#[tokio::test]
+async fn no_node_begins_to_work_on_a_store_that_is_being_filled() {
+    let (_old, _, from) = place().await;
+    let (_new, place_after, to) = place().await;
+    fill(&from).await;
+    copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
+    assert_eq!(to.roster.filling().await.unwrap(), None, "all have come");
+    // As a copy that was killed leaves it.
+    let killed = "orders are being moved here, under the address elsewhere";
+    to.roster.set_filling(Some(killed)).await.unwrap();
+    drop(to);
+    let error = loop {
+        let started =
+            Quittance::builder().place(place_after.clone()).provider(crate::room::nobody()).start().await;
+        match started.unwrap_err() {
+            // The last handle on the store goes when its tasks have gone.
+            StartError::Open(_) => tokio::task::yield_now().await,
+            error => break error,
+        }
+    };
+    assert!(matches!(&error, StartError::BeingFilled { note } if note == killed), "{error}");
+}
+
+#[tokio::test]
+async fn a_store_is_not_moved_to_itself_whatever_it_is_called() {
+    let (_old, _, from) = place().await;
+    fill(&from).await;
+    let error = copy(&from, &from.clone(), "embedded:under/another/name", &mut |_| ()).await.unwrap_err();
+    assert!(matches!(error, CopyError::SameStore), "{error}");
+    assert_eq!(from.roster.sealed().await.unwrap(), None, "it is as it was");
+    assert_eq!(from.roster.filling().await.unwrap(), None);
+}

@@ -398,6 +398,7 @@ fn cards() -> Vec<(&'static str, Written)> {
         store_errors: 8,
         unreadable: 9,
         panics: 10,
+        released: Some(at(5)),
         is_paused: true,
         store_was_away: true,
         has_spilled: true,

@@ -74,6 +74,44 @@ fn a_callback_survives_the_death_of_its_node_in_a_real_spill_file() {
     spilled_and_replayed(|| Arc::new(SpillFile::open(&path, 1 << 20).expect("the spill can be opened")));
 }
 
+/// A node that was started on the wrong store, or before all orders had been moved to it, knows nothing of what its spill is
+/// about. It keeps it for the store that does.
+#[test]
+fn what_came_in_for_an_order_that_this_store_does_not_know_is_kept_for_one_that_does() {
+    let (right, wrong) = (world_with_callbacks(), world_with_callbacks());
+    let spill = MemorySpill::default();
+    let node = right.node_on(Arc::new(spill.clone()));
+    let (key, submit) = solving(&right, &node, "site");
+    right.after(20);
+    right.store.goes_away();
+    assert_eq!(node.hears(submit.callback(), answered("gold")).expect("safe"), Heard::Spilled);
+    node.kill();
+    drop(node);
+
+    let stray = wrong.node_on(Arc::new(spill.clone()));
+    wrong.after(120);
+    stray.kill();
+    drop(stray);
+    assert_eq!(spill.waiting().expect("it can be read").len(), 1, "it is still there");
+
+    let _other = right.node_on(Arc::new(spill.clone()));
+    right.store.comes_back();
+    right.after(3);
+    let reader = right.node();
+    assert!(matches!(&reader.reads(key).phase, Phase::Solved { answer, .. } if answer.goods.text == "gold"));
+    // And not for ever: a record may have been forgotten in good order.
+    let late = MemorySpill::default();
+    let lost = Arrival {
+        key: Key([9; 32]),
+        born: wrong.moment(wrong.now()),
+        event: quittance_lifecycle::Event::Cancelled,
+    };
+    late.keep(&lost).expect("there is room");
+    let _stray = wrong.node_on(Arc::new(late.clone()));
+    wrong.after(25 * 3600);
+    assert_eq!(late.waiting().expect("it can be read"), []);
+}
+
 /// A spill on a disk that is gone.
 struct BrokenSpill;
 

@@ -1,6 +1,6 @@
 //! What it is like to live with: how many statements things cost, many callers and nodes at once, and large pictures.
 
-use super::{commit, create, fresh_schema, open, settings, write};
+use super::{commit, create, fresh_schema, open, settings, settings_at, write};
 use futures_util::future::join_all;
 use quittance_lifecycle::{Key, Order, Tally};
 use quittance_ports::conformance::model::random_operations;
@@ -60,6 +60,39 @@ fn commits_that_come_together_share_statements() {
         let (cost, counted) = trips(&store, join_all((0..100).map(|_| store.count(&line, &tally)))).await;
         assert!(cost <= 10 && counted.iter().all(Result::is_ok), "100 counts took {cost} statements");
         assert_eq!(store.books(line.day, line.day).await.unwrap()[0].1.joined, 100);
+    });
+}
+
+/// The server keeps its plans, and those that it made for an empty table must be good for a full one.
+#[test]
+fn no_commit_ever_reads_all_orders() {
+    super::run(async {
+        let server = Postgres::start(&["autovacuum=off"]);
+        let store = open(settings_at(&server.url(), "grown")).await;
+        let seen = || {
+            server.sql("SELECT seq_tup_read FROM pg_stat_user_tables WHERE schemaname = 'grown' AND relname = 'orders'")
+        };
+        for _round in 0..2 {
+            let placed: Vec<_> = (0..500).map(queued).collect();
+            let commits = join_all(placed.iter().map(|order| commit(&store, Version::ABSENT, order))).await;
+            let steps = commits.into_iter().zip(0..).filter_map(|(done, n)| match done.unwrap() {
+                Commit::Done(version) => {
+                    Some((version, samples::solving(&format!("order {n}"), START).order))
+                }
+                Commit::Conflict(_) => None,
+            });
+            let steps: Vec<_> = steps.collect();
+            join_all(steps.iter().map(|(version, next)| write(&store, *version, next))).await;
+        }
+        // A session says what it has done when it ends.
+        drop(store);
+        super::until("all sessions have ended", async || {
+            server.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'quittance'") == "0"
+        })
+        .await;
+        assert_eq!(seen(), "0");
+        let found = server.sql("SELECT idx_scan >= 1500 FROM pg_stat_user_tables WHERE schemaname = 'grown' AND relname = 'orders'");
+        assert_eq!(found, "t", "it is the sessions of the store that are counted");
     });
 }
 

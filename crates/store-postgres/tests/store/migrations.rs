@@ -41,6 +41,20 @@ fn migrations_can_be_run_by_hand_and_are_then_left_alone() {
     });
 }
 
+/// Wholly by hand: nobody who knows Rust is there.
+#[test]
+fn a_schema_that_was_made_with_psql_is_used_as_it_is() {
+    super::run(async {
+        let schema = fresh_schema();
+        sql(&PostgresStore::migration_script(&schema));
+        let store = open(settings(&schema).with_migrate(false)).await;
+        create(&store, &samples::queued("first", START).order).await;
+        let steps = i32::try_from(PostgresStore::migrations().len()).unwrap();
+        let again = PostgresStore::migrate(&settings(&schema)).await.unwrap();
+        assert_eq!(again, Migrated { from: steps, to: steps, applied: Vec::new() });
+    });
+}
+
 #[test]
 fn a_newer_schema_is_used_if_it_says_that_it_can_be_and_else_refused() {
     super::run(async {

@@ -1,5 +1,5 @@
 -- A record that nobody can read waits for a person: among the dead, never forgotten, and, once it was told, never due.
-local record, due, forget, open, dead = unpack(KEYS)
+local record, due, forget, open, rest, dead = unpack(KEYS)
 local key, version, is_told = ARGV[1], ARGV[2], ARGV[3]
 
 local now = redis.pcall('HGET', record, 'version')
@@ -8,6 +8,7 @@ if type(now) ~= 'table' and (now or '') ~= version then
 end
 redis.call('ZADD', dead, 0, key)
 redis.call('ZREM', open, key)
+redis.call('ZREM', rest, key)
 redis.call('ZREM', forget, key)
 redis.call('PERSIST', record)
 redis.pcall('HSET', record, 'standing', 'dead', 'forget', '')

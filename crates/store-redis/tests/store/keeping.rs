@@ -81,7 +81,7 @@ fn what_has_expired_is_struck_off_the_lists() {
         assert_eq!(listed.len(), 1, "they do not even fill a page");
         assert_eq!(store.purge(after(1_000_000), 1).await.unwrap(), 1, "nor count as removed");
         for partition in 0..3 {
-            for list in ["all", "forget"] {
+            for list in ["open", "rest", "dead", "forget"] {
                 let left =
                     shared_redis().command(&["ZCARD", &format!("{{{}:{partition}}}:{list}", place.prefix)]);
                 assert_eq!(left, "0", "{list}");
@@ -212,7 +212,7 @@ fn a_commit_that_arrives_twice_is_one_commit_and_says_so_both_times() {
     let (prefix, key) = (super::fresh_prefix(), "ab".repeat(32));
     let name = |what: &str| format!("{{{prefix}:0}}:{what}");
     let keys =
-        ["order:x", "desk", "all", "due", "forget", "open", "dead", "shelves", "days", "books:1"].map(name);
+        ["order:x", "desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "books:1"].map(name);
     let commit = |by: &str| {
         let marks = ["", "", "", "rest", "1", "news", "1000", "1", "1", "asked", "5"];
         let step = ["0", &key, by, "{}", "terms", "sum"];

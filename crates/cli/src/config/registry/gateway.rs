@@ -120,8 +120,17 @@ pub(super) static ROWS: &[Setting] = &[
     ),
     optional("tenant.*.kinds", Shape::Kinds, "kinds that he may order; absent: all"),
     optional("tenant.*.reuse", REUSE, "as reuse.default, for what this tenant places"),
-    optional("tenant.*.rate", Shape::Rate, "how many orders he may place in how much time; absent: no limit"),
-    optional("tenant.*.open_max", SOME, "how many of his orders may be open at once; absent: no limit"),
+    optional(
+        "tenant.*.rate",
+        Shape::Rate,
+        "how many orders he may place in how much time, with each node by itself; absent: no limit",
+    ),
+    optional(
+        "tenant.*.open_max",
+        SOME,
+        "how many of his orders may be open at once, on all nodes; each counts every 10 s, so a fleet may go over it for a \
+         moment; absent: no limit",
+    ),
     optional("tenant.*.flavour", FLAVOUR, "as gateway.flavour, for this tenant"),
     optional(
         "tenant.*.webhook_secret_env",

@@ -72,7 +72,8 @@ pub(super) static ROWS: &[Setting] = &[
         "store.migrate",
         Shape::Flag,
         |_| flag(true),
-        "whether a node that starts brings PostgreSQL's tables up to date; else `quittance store migrate` does",
+        "whether `serve`, `solve`, `dead replay` and `store copy` (in TO) bring PostgreSQL's tables up to date; other commands \
+         never do, `quittance store migrate` always",
     ),
     optional(
         "store.home",

@@ -55,4 +55,38 @@ fn an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_th
     fleet.rest_in_peace();
 }
 
-on_both_stores!(an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_third);
+/// Each node has met the empty account by itself, and waits for a person; he speaks to one of them.
+fn that_the_account_is_mended_is_said_to_one_node_and_heard_by_all(which: Which) {
+    let sim = Sim::start();
+    sim.put("account", &json!({ "name": "main", "balance_micros": 0 }));
+    let fleet = Fleet::start(Server::start(which), &sim, &["timing.deadline=10m"]);
+    let mut nodes: Vec<Caller> = fleet.urls().iter().map(|url| Caller::of(url)).collect();
+    let paused = |node: &mut Caller| {
+        let reply = node.get("/v1/admin/state").expect("a node answers");
+        reply.json()["paused"].is_object()
+    };
+    let mut ids = Vec::new();
+    for (n, node) in nodes.iter_mut().enumerate() {
+        // A neighbour may be quicker, so it may take more than one order until a node has met the fault itself.
+        until("it has met the empty account", || {
+            ids.push(place(node, &format!("broke-{n}-{}", ids.len())));
+            paused(node).then_some(())
+        });
+    }
+    sim.put("account", &json!({ "name": "main", "balance_micros": 1_000_000_000 }));
+    let reply = nodes[2].post("/v1/admin/release", "", &json!({})).expect("a node answers");
+    assert_eq!(reply.status, 200, "{reply:?}");
+    until("all have heard of it", || (!nodes.iter_mut().any(paused)).then_some(()));
+    for id in ids {
+        until("the answer", || {
+            let reply = nodes[0].get(&format!("/v1/orders/{id}")).expect("a node answers");
+            matches!(caller::native(&reply), Heard::Answer(_)).then_some(())
+        });
+    }
+    fleet.rest_in_peace();
+}
+
+on_both_stores!(
+    an_order_that_was_placed_at_one_node_is_read_at_another_and_cancelled_at_a_third,
+    that_the_account_is_mended_is_said_to_one_node_and_heard_by_all,
+);

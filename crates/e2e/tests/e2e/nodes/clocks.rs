@@ -1,5 +1,5 @@
-//! Nodes whose clocks are wrong, by less than the bound that is promised: one is ahead, one is behind, by a second and a
-//! half each.
+//! Nodes whose clocks are wrong: by less than the bound that is promised, one ahead and one behind, by a second and a half
+//! each; and by so much that the node goes by the clocks of the others.
 
 use super::{on_both_stores, tell};
 use crate::nodes::caller::Caller;
@@ -89,4 +89,24 @@ fn nodes_whose_clocks_are_off_by_less_than_the_bound_do_no_harm(which: Which) {
     fleet.rest_in_peace();
 }
 
-on_both_stores!(nodes_whose_clocks_are_off_by_less_than_the_bound_do_no_harm);
+/// It would take every order for overdue, and bury what others have paid for.
+fn a_node_whose_clock_is_ten_minutes_ahead_goes_by_that_of_the_others(which: Which) {
+    let sim = Sim::start_with("2captcha", &["--queue", "1000"]);
+    let mut fleet = Fleet::start(Server::start(which), &sim, &["timing.share_window=10m"]);
+    fleet.nodes[0].end();
+    fleet.nodes[0] = Node::new(fleet.room(&sim)).under(clock_off_by("+600s")).started();
+    nobody_promises_life_that_is_not_there(&fleet);
+    let load = Load::start("far", fleet.urls(), Nodes::Stay);
+    until("a good many answers", || (load.answered() >= 200).then_some(()));
+    let verdict = judge(load, &fleet, &sim);
+    tell!("a far clock on {which:?}: {}", verdict.summary());
+    assert!(verdict.told.ends.is_empty(), "{:?}", verdict.told.ends);
+    assert_eq!(verdict.taken, verdict.bought, "each was paid for once");
+    fleet.nodes[0].end();
+    fleet.rest_in_peace();
+}
+
+on_both_stores!(
+    nodes_whose_clocks_are_off_by_less_than_the_bound_do_no_harm,
+    a_node_whose_clock_is_ten_minutes_ahead_goes_by_that_of_the_others,
+);
