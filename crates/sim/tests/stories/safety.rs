@@ -94,7 +94,7 @@ fn what_came_in_for_an_order_that_this_store_does_not_know_is_kept_for_one_that_
     drop(stray);
     assert_eq!(spill.waiting().expect("it can be read").len(), 1, "it is still there");
 
-    let _other = right.node_on(Arc::new(spill.clone()));
+    let _other = right.node_on(Arc::new(spill));
     right.store.comes_back();
     right.after(3);
     let reader = right.node();
