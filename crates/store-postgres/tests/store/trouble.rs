@@ -121,9 +121,12 @@ fn a_server_made_read_only_can_be_read_and_is_written_again_afterwards() {
         let order = queued("before");
         let version = create(&store, &order).await;
         server.sql("ALTER SYSTEM SET default_transaction_read_only = on; SELECT pg_reload_conf()");
-        let later = queued("later");
+        // Another order each time: the server takes a moment to hear of it, and one that was written meanwhile
+        // would from then on be a conflict, which is found by reading alone.
+        let mut tries = 0;
         until("nothing can be written", async || {
-            is_unavailable(&commit(&store, Version::ABSENT, &later).await)
+            tries += 1;
+            is_unavailable(&commit(&store, Version::ABSENT, &queued(&format!("later {tries}"))).await)
         })
         .await;
         assert!(is_unavailable(&store.claim_due(START, START, 1).await));
