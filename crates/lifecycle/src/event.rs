@@ -1,10 +1,12 @@
 //! What can happen to an order, and what a decision asks the engine to do. A past participle is an event, an
 //! imperative an effect.
 
-use crate::answer::Delivery;
+use crate::answer::{Answer, Delivery};
 use crate::fault::Fault;
 use crate::key::Key;
+use crate::order::Attempt;
 use crate::time::Timestamp;
+use alloc::boxed::Box;
 use alloc::string::String;
 use core::time::Duration;
 
@@ -100,6 +102,18 @@ pub enum Event {
     /// The spare answer of this attempt now stands in the stock, as an order of its own.
     Stocked {
         attempt: u32,
+    },
+    /// An answer from the shelf was taken in the [name](crate::Order::claimant) of this order, before anything was bought for it; and the attempt that
+    /// it came of.
+    Supplied {
+        by: Key,
+        from: Key,
+        answer: Answer,
+        attempt: Box<Attempt>,
+    },
+    /// Whoever took it had no use for it any more.
+    Returned {
+        by: Key,
     },
     /// Somebody asks for the answer for himself alone.
     Claimed {

@@ -1,6 +1,7 @@
 //! What makes two placements one order: a 256-bit digest of what identifies the answer. Every part is written
 //! with its length in front of it, so that no two different orders collide by how their parts are joined.
 
+use crate::terms::Slot;
 use crate::time::{Timestamp, millis};
 use alloc::string::String;
 use core::fmt;
@@ -84,6 +85,21 @@ impl Key {
     pub fn chosen(tenant: &str, idempotency_key: &str) -> Self {
         let digester = Digester::new("quittance/chosen/1").part(tenant.as_bytes());
         Self(digester.part(idempotency_key.as_bytes()).finish())
+    }
+
+    /// The key of whatever fills a place in a pool for the time being.
+    #[must_use]
+    pub fn slot(tenant: &str, slot: &Slot) -> Self {
+        let digester = Digester::new("quittance/slot/1").part(tenant.as_bytes()).part(slot.pool.as_bytes());
+        Self(digester.number(slot.number.into()).number(slot.generation).finish())
+    }
+
+    /// In whose name an order takes from the shelf: another one in each life and after each attempt, so that whoever was slow
+    /// can neither use nor give back what was taken for a later need.
+    #[must_use]
+    pub fn claimant(&self, life: u32, attempts: u32) -> Self {
+        let digester = Digester::new("quittance/claimant/1").part(&self.0);
+        Self(digester.number(life.into()).number(attempts.into()).finish())
     }
 
     /// The key under which the spare answer of an attempt stands in the stock: the same however often it is put there.

@@ -39,8 +39,9 @@ pub use order::{Attempt, DeadCause, FailCause, HandOut, Order, Phase, Progress};
 pub use policy::{Pace, Policy, Preset, WithoutWord};
 pub use story::{Beat, Entry, Story};
 pub use tally::Tally;
-pub use terms::{Draft, KeySettings, Reuse, Terms, Value};
+pub use terms::{Draft, KeySettings, Reuse, Slot, Terms, Value};
 pub use time::Timestamp;
 pub use transition::{
-    Advance, Decision, Origin, Placement, Refusal, WhyIgnored, place, spare_as_order, transition,
+    Advance, Decision, Origin, Placement, Refusal, WhyIgnored, age_at_hand_out, from_the_shelf, place,
+    spare_as_order, transition,
 };

@@ -5,7 +5,7 @@ use crate::afterwards::{Listener, Report};
 use crate::answer::Answer;
 use crate::fault::{Fault, FaultClass};
 use crate::key::{Key, Target};
-use crate::story::Story;
+use crate::story::{Beat, Story};
 use crate::terms::{Reuse, Terms};
 use crate::time::Timestamp;
 use alloc::string::String;
@@ -144,6 +144,8 @@ pub struct Attempt {
     /// The provider's name for it, once it has answered: a report must name it.
     pub task: Option<String>,
     pub report: Option<Report>,
+    /// The order that it was made for, if its answer came from the shelf.
+    pub made_for: Option<Key>,
 }
 
 impl Attempt {
@@ -267,6 +269,52 @@ impl Order {
         }
     }
 
+    /// The order as it is once its answer went to `by`. Stores that hand out by themselves write down that they did, and
+    /// read the order through this.
+    #[must_use]
+    pub fn taken(mut self, by: Key, at: Timestamp) -> Self {
+        if let Phase::Solved { answer, .. } = self.phase {
+            self.phase = Phase::Taken { answer, by, at };
+            self.story.tell(at, Beat::Taken);
+        }
+        self
+    }
+
+    /// When it must be woken, and when it may be forgotten, once somebody has taken the answer from the shelf: neither
+    /// depends on who it is, or when.
+    #[must_use]
+    pub fn once_taken(&self) -> (Option<Timestamp>, Option<Timestamp>) {
+        let at = self.shelf().map_or(Timestamp::ZERO, |(_, spoils)| spoils);
+        let taken = self.clone().taken(self.key, at);
+        (taken.due(), taken.forget_at())
+    }
+
+    /// In whose name this order takes from the shelf, as it stands now.
+    #[must_use]
+    pub fn claimant(&self) -> Key {
+        self.key.claimant(self.life, self.last_attempt)
+    }
+
+    /// Who took the answer from the shelf.
+    #[must_use]
+    pub fn taker(&self) -> Option<Key> {
+        match self.phase {
+            Phase::Taken { by, .. } if by != self.key => Some(by),
+            _ => None,
+        }
+    }
+
+    /// Whether the answer that stands came from the shelf, and was not bought for this order.
+    #[must_use]
+    pub fn is_supplied(&self) -> bool {
+        match &self.phase {
+            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => {
+                self.attempt(answer.attempt).is_some_and(|attempt| attempt.made_for.is_some())
+            }
+            _ => false,
+        }
+    }
+
     /// When the record may be forgotten. Never while anything is owed, and dead letters never by themselves.
     #[must_use]
     pub fn forget_at(&self) -> Option<Timestamp> {
@@ -318,6 +366,18 @@ impl Order {
     #[must_use]
     pub fn attempt(&self, number: u32) -> Option<&Attempt> {
         self.attempts.iter().find(|attempt| attempt.number == number)
+    }
+
+    /// Adds an attempt under the next number. There is room for so many; those that are over are forgotten first.
+    pub(crate) fn remember(&mut self, attempt: Attempt) -> u32 {
+        if self.attempts.len() >= ATTEMPTS_KEPT_MAX {
+            let over = |attempt: &Attempt| matches!(attempt.progress, Progress::Faulted | Progress::Answered);
+            let oldest = self.attempts.iter().position(over).unwrap_or(0);
+            self.attempts.remove(oldest);
+        }
+        self.last_attempt += 1;
+        self.attempts.push(Attempt { number: self.last_attempt, ..attempt });
+        self.last_attempt
     }
 
     pub(crate) fn attempt_mut(&mut self, number: u32) -> Option<&mut Attempt> {

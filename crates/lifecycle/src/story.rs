@@ -3,6 +3,7 @@
 
 use crate::event::Via;
 use crate::fault::{Fault, FaultClass};
+use crate::key::Key;
 use crate::order::DeadCause;
 use crate::time::Timestamp;
 use alloc::string::String;
@@ -15,31 +16,76 @@ const BEGINNING: usize = STORY_ENTRIES_MAX / 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beat {
-    Placed { life: u32 },
+    Placed {
+        life: u32,
+    },
     Rejoined,
-    Deferred { until: Timestamp },
-    Submitted { attempt: u32 },
-    Accepted { attempt: u32, task: String },
-    Doubted { attempt: u32, until: Timestamp },
-    GaveUp { attempt: u32 },
-    Faulted { attempt: u32, fault: Fault },
-    Retried { class: FaultClass, number: u8, at: Timestamp },
+    Deferred {
+        until: Timestamp,
+    },
+    Submitted {
+        attempt: u32,
+    },
+    Accepted {
+        attempt: u32,
+        task: String,
+    },
+    Doubted {
+        attempt: u32,
+        until: Timestamp,
+    },
+    GaveUp {
+        attempt: u32,
+    },
+    Faulted {
+        attempt: u32,
+        fault: Fault,
+    },
+    Retried {
+        class: FaultClass,
+        number: u8,
+        at: Timestamp,
+    },
     Held,
     Released,
-    Solved { attempt: u32, via: Via },
-    CameLate { attempt: u32 },
-    TooOld { attempt: u32 },
-    Stocked { attempt: u32 },
+    Solved {
+        attempt: u32,
+        via: Via,
+    },
+    CameLate {
+        attempt: u32,
+    },
+    TooOld {
+        attempt: u32,
+    },
+    Stocked {
+        attempt: u32,
+    },
     Taken,
+    /// The answer of another order, from the shelf.
+    Supplied {
+        from: Key,
+    },
+    Returned,
     Spoiled,
     Failed,
-    Buried { cause: DeadCause },
+    Buried {
+        cause: DeadCause,
+    },
     Cancelled,
     Replayed,
     Dropped,
-    Reported { attempt: u32, is_good: bool },
-    Told { listener: u32 },
-    NotTold { listener: u32, why: String },
+    Reported {
+        attempt: u32,
+        is_good: bool,
+    },
+    Told {
+        listener: u32,
+    },
+    NotTold {
+        listener: u32,
+        why: String,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,6 +149,10 @@ impl fmt::Display for Beat {
             Self::TooOld { attempt } => write!(f, "attempt {attempt}: answered, too old to be of use"),
             Self::Stocked { attempt } => write!(f, "attempt {attempt}: answer put in stock"),
             Self::Taken => f.write_str("answer taken"),
+            Self::Supplied { from } => {
+                write!(f, "answer taken from the shelf: that of order {}", from.short())
+            }
+            Self::Returned => f.write_str("answer given back to the shelf"),
             Self::Spoiled => f.write_str("answer spoiled, untaken"),
             Self::Failed => f.write_str("failed: the caller is told"),
             Self::Buried { cause } => write!(f, "dead letter: {cause}"),

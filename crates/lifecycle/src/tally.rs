@@ -37,6 +37,14 @@ tally! {
     cached,
     /// Placements that were given an answer from the stock.
     from_stock,
+    /// Answers that came to stand on the shelf: refills of pools, and what came late or was cancelled.
+    stocked,
+    /// How old those were that were handed out from the stock, in all, in milliseconds.
+    stock_age_ms,
+    /// How much sooner they were there than if they had been bought, in all, in milliseconds.
+    saved_ms,
+    /// Answers that a caller says the site refused.
+    reported_bad,
     /// Placements refused without a new life: held back, expired, other parameters, or waiting for a person.
     refused,
     /// Attempts made: intents to pay.

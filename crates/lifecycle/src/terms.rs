@@ -76,6 +76,19 @@ pub struct Draft {
     pub patience: Option<Duration>,
     /// How much life the answer must have when it is handed out; the kind's margin if not said.
     pub min_life: Option<Duration>,
+    /// Whether an answer from the shelf will not do.
+    pub no_stock: bool,
+    /// The place in a pool that this order is to fill, if it is for the shelf and not for a caller.
+    pub slot: Option<Slot>,
+}
+
+/// A place in a pool, and how often it has been filled. It is all that makes the key of a refill: two nodes that refill the
+/// same place at once place one order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot {
+    pub pool: String,
+    pub number: u32,
+    pub generation: u64,
 }
 
 /// What the operator decides about keys.
@@ -104,6 +117,12 @@ pub struct Terms {
     pub min_life: Duration,
     pub patience: Duration,
     pub keep: Duration,
+    /// The host of the page, in lower case; empty for what is on no page. The books are kept by it.
+    pub site: String,
+    /// Whether an answer from the shelf will do.
+    pub takes_stock: bool,
+    /// The place in a pool that its answer is to fill.
+    pub slot: Option<Slot>,
 }
 
 impl Terms {
@@ -130,6 +149,8 @@ impl Draft {
             reuse: Reuse::Shared,
             patience: None,
             min_life: None,
+            no_stock: false,
+            slot: None,
         }
     }
 
@@ -171,11 +192,17 @@ impl Draft {
             None => target.0,
         };
         // Whoever can use an answer again does not need one of his own.
-        let reuse = if kind.single_use { self.reuse } else { Reuse::Shared };
-        let key = match (&self.idempotency_key, reuse) {
-            (Some(chosen), _) => Key::chosen(&self.tenant, chosen),
-            (None, Reuse::Shared) => Key::shared(&target, settings.window, now),
-            (None, Reuse::Exclusive) => Key::exclusive(&target, nonce),
+        let reuse = match self.slot {
+            _ if !kind.single_use => Reuse::Shared,
+            Some(_) => Reuse::Exclusive,
+            None => self.reuse,
+        };
+        let site = site(kind, &self.params);
+        let key = match (&self.slot, &self.idempotency_key, reuse) {
+            (Some(slot), ..) => Key::slot(&self.tenant, slot),
+            (None, Some(chosen), _) => Key::chosen(&self.tenant, chosen),
+            (None, None, Reuse::Shared) => Key::shared(&target, settings.window, now),
+            (None, None, Reuse::Exclusive) => Key::exclusive(&target, nonce),
         };
         let terms = Terms {
             tenant: self.tenant,
@@ -190,6 +217,9 @@ impl Draft {
             min_life,
             patience,
             keep: policy.keep,
+            site,
+            takes_stock: kind.single_use && !self.no_stock && self.slot.is_none(),
+            slot: self.slot,
         };
         Ok((key, terms))
     }
@@ -311,6 +341,17 @@ pub fn page_host(address: &str) -> Result<&str, &'static str> {
         _ if !host.chars().any(char::is_alphanumeric) => Err("it names no host"),
         _ if host.contains("..") || host.starts_with('.') => Err("its host has an empty part"),
         _ => Ok(host),
+    }
+}
+
+/// The host of the page that this is about, if it is about one.
+#[must_use]
+pub fn site(kind: &Kind, params: &BTreeMap<String, Value>) -> String {
+    let page = kind.fields.iter().find(|field| field.shape == Shape::PageAddress);
+    match page.and_then(|field| params.get(field.name)) {
+        Some(Value::Text(address)) => page_host(address)
+            .map_or_else(|_| String::new(), |host| host.trim_end_matches('.').to_lowercase()),
+        _ => String::new(),
     }
 }
 

@@ -9,12 +9,12 @@ mod errands;
 mod people;
 mod words;
 
-pub use answers::spare_as_order;
+pub use answers::{age_at_hand_out, from_the_shelf, spare_as_order};
 pub use people::{Origin, Placement, Refusal, place};
 
 use crate::event::{Effect, Event, Gate};
 use crate::fault::{Fault, FaultClass, Remedy};
-use crate::order::{ATTEMPTS_KEPT_MAX, Attempt, DeadCause, FailCause, Order, Phase, Progress};
+use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
 use crate::policy::{Policy, WithoutWord};
 use crate::story::Beat;
 use crate::tally::Tally;
@@ -85,7 +85,9 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
         Event::Polled { attempt, asked, outcome } => step.polled(attempt, asked, outcome, policy),
         Event::CalledBack { attempt, task, word } => step.called_back(attempt, task, word, policy),
         Event::Stocked { attempt } => step.stocked(attempt),
-        Event::Claimed { by, min_life } => step.claimed(by, min_life),
+        Event::Claimed { by, min_life } => step.claimed(by, min_life, policy),
+        Event::Supplied { by, from, answer, attempt } => step.supplied(by, (from, answer, *attempt), policy),
+        Event::Returned { by } => step.returned(by),
         Event::Cancelled => step.cancelled(),
         Event::Replayed => step.replayed(policy),
         Event::Dropped => step.dropped(),
@@ -220,21 +222,15 @@ impl Step {
         }
         let is_retry = order.attempts.last().is_some_and(|attempt| attempt.sent >= order.placed);
         order.possible_doubles += doubles;
-        order.last_attempt += 1;
-        let attempt = order.last_attempt;
-        if order.attempts.len() >= ATTEMPTS_KEPT_MAX {
-            let over = |attempt: &Attempt| matches!(attempt.progress, Progress::Faulted | Progress::Answered);
-            let oldest = order.attempts.iter().position(over).unwrap_or(0);
-            order.attempts.remove(oldest);
-        }
-        order.attempts.push(Attempt {
-            number: attempt,
+        let attempt = order.remember(Attempt {
+            number: 0,
             sent: now,
             unsolved_at: now,
             accepted: false,
             progress: Progress::Sent,
             task: None,
             report: None,
+            made_for: None,
         });
         order.phase = Phase::Submitting { attempt, stamp, until: now + policy.submit_wait };
         self.tally.attempts = 1;
@@ -358,8 +354,9 @@ impl Step {
 
     fn bury(mut self, cause: DeadCause, policy: &Policy) -> Decision {
         self.leave(policy);
-        // Nobody wants it; but whether it was paid for is a question for a person all the same.
-        if !self.next.wanted && cause != DeadCause::Doubt {
+        // Nobody wants it, or only a pool, which asks again; but whether it was paid for is a question for a person all
+        // the same.
+        if (!self.next.wanted || self.next.terms.slot.is_some()) && cause != DeadCause::Doubt {
             return self.fail(FailCause::Cancelled);
         }
         self.tally.dead = 1;

@@ -47,6 +47,7 @@ mod relay;
 mod roster;
 pub mod samples;
 mod shelf;
+mod taking;
 mod watching;
 
 pub use books::*;
@@ -58,6 +59,7 @@ pub use records::*;
 pub use relay::Relay;
 pub use roster::*;
 pub use shelf::*;
+pub use taking::*;
 pub use watching::*;
 
 use crate::store::{Commit, Store, Version, Versioned, Which};
@@ -114,6 +116,14 @@ macro_rules! conformance {
             the_shelf_leaves_out_what_has_spoiled
             the_shelf_of_a_target_holds_nothing_of_another
             what_was_taken_is_off_the_shelf
+
+            the_soonest_to_spoil_is_taken_first_and_the_last_like_any_other
+            what_is_taken_stands_as_if_it_had_been_claimed
+            one_answer_goes_to_one_of_many_takers
+            whoever_takes_again_is_given_the_same
+            what_is_given_back_can_be_taken_by_another
+            what_was_taken_can_be_moved_on_by_whoever_saw_it_taken
+            what_else_a_taken_order_has_to_do_is_still_done
 
             a_watch_misses_no_commit_made_after_it_returns
             a_watch_wakes_whoever_waits_already

@@ -26,6 +26,8 @@ struct Ledger {
     records: BTreeMap<Key, Record>,
     alarms: BTreeSet<(Timestamp, Key)>,
     shelves: BTreeSet<(Target, Timestamp, Key)>,
+    /// Who took what from which shelf.
+    takers: BTreeMap<(Key, Target), Key>,
     forgettable: BTreeSet<(Timestamp, Key)>,
     books: BTreeMap<Line, Tally>,
 }
@@ -60,6 +62,9 @@ impl Ledger {
         if let Some((target, spoils)) = next.shelf() {
             self.shelves.insert((target, spoils, next.key));
         }
+        if let Some(taker) = next.taker() {
+            self.takers.insert((taker, next.terms.target), next.key);
+        }
         if let Some(at) = next.forget_at() {
             self.forgettable.insert((at, next.key));
         }
@@ -79,9 +84,33 @@ impl Ledger {
         if let Some((target, spoils)) = order.shelf() {
             self.shelves.remove(&(target, spoils, *key));
         }
+        let taken = order.taker().map(|taker| (taker, order.terms.target));
+        if let Some(taken) = taken.filter(|taken| self.takers.get(taken) == Some(key)) {
+            self.takers.remove(&taken);
+        }
         if let Some(at) = order.forget_at() {
             self.forgettable.remove(&(at, *key));
         }
+    }
+
+    fn take(
+        &mut self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Option<Versioned> {
+        if let Some(his) = self.takers.get(&(*by, *target)).and_then(|key| self.records.get(key)) {
+            return Some(his.versioned.clone());
+        }
+        let first = self.shelves.range((*target, good_until, Key([0; 32]))..).next();
+        let key = first.filter(|(of, ..)| of == target)?.2;
+        let order = (*self.records.get(&key)?.versioned.order).clone();
+        let taken = Arc::new(order.taken(*by, at));
+        self.book(Line::of(&taken, at), tally);
+        let version = self.write(&taken);
+        Some(Versioned { version, order: taken })
     }
 
     /// A tally of nothing opens no line.
@@ -142,6 +171,17 @@ impl Store for MemoryStore {
 
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
         Ok(self.ledger().claim_due(now, until, limit))
+    }
+
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        Ok(self.ledger().take(target, good_until, by, at, tally))
     }
 
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {

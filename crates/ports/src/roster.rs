@@ -2,7 +2,8 @@
 //! store's own time, by which clocks can be compared; and a store whose orders have moved elsewhere says so, and takes
 //! no more.
 
-use crate::store::StoreError;
+use crate::sheet::{SHEETS_MAX, Sheet, SheetFound, SheetWritten};
+use crate::store::{StoreError, Version};
 use async_trait::async_trait;
 use quittance_lifecycle::Timestamp;
 use std::collections::BTreeMap;
@@ -36,6 +37,15 @@ pub struct Card {
     /// How far its clock is ahead of the store's, in milliseconds, once it has compared them.
     pub skew_ms: Option<i64>,
     pub vitals: Vitals,
+    /// How many orders it has seen for each pool since it started, by the pool's name: those served from the shelf, and
+    /// those that had to be bought.
+    pub demand: BTreeMap<String, Demand>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Demand {
+    pub served: u64,
+    pub missed: u64,
 }
 
 /// What a node has done since it started, and how it is.
@@ -123,6 +133,18 @@ pub trait Roster: Send + Sync {
     /// The note, if orders are being moved here.
     async fn filling(&self) -> Result<Option<String>, StoreError>;
 
+    /// All sheets, in the order of their names. One that cannot be understood is left out.
+    async fn sheets(&self) -> Result<Vec<SheetFound>, StoreError>;
+
+    /// Writes the sheet of this name, or takes it away, if it still has the version `expected` (none:
+    /// [`Version::ABSENT`]). Versions of a name only grow, and none comes back. A sealed store refuses, as for commits.
+    async fn write_sheet(
+        &self,
+        name: &str,
+        expected: Version,
+        sheet: Option<&Sheet>,
+    ) -> Result<SheetWritten, StoreError>;
+
     /// What the store's own settings promise, for `doctor`.
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError>;
 }
@@ -137,6 +159,8 @@ struct Kept {
     nodes: BTreeMap<u64, Card>,
     note: Option<String>,
     filling: Option<String>,
+    last_version: u64,
+    sheets: BTreeMap<String, (Version, Sheet)>,
 }
 
 impl MemoryRoster {
@@ -183,6 +207,39 @@ impl Roster for MemoryRoster {
 
     async fn filling(&self) -> Result<Option<String>, StoreError> {
         Ok(self.kept().filling.clone())
+    }
+
+    async fn sheets(&self) -> Result<Vec<SheetFound>, StoreError> {
+        let kept = self.kept();
+        let found = kept.sheets.iter().map(|(name, (version, sheet))| SheetFound {
+            name: name.clone(),
+            version: *version,
+            sheet: sheet.clone(),
+        });
+        Ok(found.collect())
+    }
+
+    async fn write_sheet(
+        &self,
+        name: &str,
+        expected: Version,
+        sheet: Option<&Sheet>,
+    ) -> Result<SheetWritten, StoreError> {
+        let mut kept = self.kept();
+        let there = kept.sheets.get(name).map_or(Version::ABSENT, |(version, _)| *version);
+        if there != expected {
+            return Ok(SheetWritten::Conflict);
+        }
+        if sheet.is_some() && there == Version::ABSENT && kept.sheets.len() >= SHEETS_MAX {
+            return Ok(SheetWritten::NoRoom);
+        }
+        kept.last_version += 1;
+        let version = Version(kept.last_version);
+        match sheet {
+            Some(sheet) => drop(kept.sheets.insert(name.to_owned(), (version, sheet.clone()))),
+            None => drop(kept.sheets.remove(name)),
+        }
+        Ok(SheetWritten::Done(version))
     }
 
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {

@@ -1,10 +1,11 @@
 //! Where orders are written down. One verb writes, [`Store::commit`], and it is a compare-and-swap: losing a race
-//! is an answer, and says who won. Indices (`due`, `shelf`, `forget_at`) are derived from the order, so a store
+//! is an answer, and says who won. Another gives away what stands on a shelf, [`Store::take`], because whoever would have to
+//! read it first could not be quick. Indices (`due`, `shelf`, `forget_at`) are derived from the order, so a store
 //! knows no rule and the engine cannot tell stores apart.
 
 use crate::watch::Watch;
 use async_trait::async_trait;
-use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_lifecycle::{Key, Order, Tally, Target, Terms, Timestamp};
 use std::error::Error;
 use std::sync::Arc;
 
@@ -69,12 +70,39 @@ pub struct Line {
     pub day: Day,
     pub tenant: String,
     pub kind: String,
+    /// The [site](quittance_lifecycle::Terms::site).
+    pub site: String,
 }
 
 impl Line {
     #[must_use]
     pub fn of(order: &Order, at: Timestamp) -> Self {
-        Self { day: Day::of(at), tenant: order.terms.tenant.clone(), kind: order.terms.kind.clone() }
+        Self::for_terms(&order.terms, at)
+    }
+
+    #[must_use]
+    pub fn for_terms(terms: &Terms, at: Timestamp) -> Self {
+        let Terms { tenant, kind, site, .. } = terms;
+        Self { day: Day::of(at), tenant: tenant.clone(), kind: kind.clone(), site: site.clone() }
+    }
+}
+
+/// Where an order stands for whoever lists orders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    Open,
+    Dead,
+    AtRest,
+}
+
+impl Standing {
+    #[must_use]
+    pub fn of(order: &Order) -> Self {
+        match &order.phase {
+            _ if order.needs_a_person() => Self::Dead,
+            phase if phase.is_open() => Self::Open,
+            _ => Self::AtRest,
+        }
     }
 }
 
@@ -91,8 +119,8 @@ impl Which {
     pub fn includes(self, order: &Order) -> bool {
         match self {
             Self::All => true,
-            Self::Open => order.phase.is_open(),
-            Self::Dead => order.needs_a_person(),
+            Self::Open => Standing::of(order) == Standing::Open,
+            Self::Dead => Standing::of(order) == Standing::Dead,
         }
     }
 }
@@ -130,6 +158,21 @@ pub trait Store: Send + Sync {
     /// are written: a courtesy that saves work, never a lock that anything relies on. A claim puts the order's
     /// alarm off to `until`, so one that nobody can finish stands behind what was due sooner, and starves nobody.
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError>;
+
+    /// Gives the answer on the shelf that spoils soonest, of those that do not spoil before `good_until`, to `by`: what then
+    /// stands is [`Order::taken`] by him `at` this moment, and `tally` is in the books of the day; all of it or nothing,
+    /// durable when it returns. Two who ask at the same instant are given two, or one of them nothing. `by` is the key of
+    /// one order, which wants one answer, from one shelf: who has taken one already is given the same again, whatever
+    /// `good_until` says, for as long as it is on record and his, and nothing is counted. So whoever does not know whether
+    /// he was given anything asks again. One that cannot be understood is passed over.
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError>;
 
     /// The orders on a shelf that spoil after `now`, soonest to spoil first and then by key.
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError>;

@@ -1,7 +1,8 @@
 //! How something that came in for an order is written while the order itself cannot be.
 
 use crate::VERSION;
-use crate::answer::{DeliveryRecord, FaultRecord};
+use crate::answer::{AnswerRecord, DeliveryRecord, FaultRecord};
+use crate::attempt::AttemptRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
     Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_span, need_stamp,
@@ -40,6 +41,8 @@ names! { enum EventName {
     CalledBack = "called_back",
     Stocked = "stocked",
     Claimed = "claimed",
+    Supplied = "supplied",
+    Returned = "returned",
     Cancelled = "cancelled",
     Replayed = "replayed",
     Dropped = "dropped",
@@ -64,6 +67,9 @@ mirror! { EventRecord<'a> {
     url: Text<'a>,
     dialect: Text<'a>,
     listener: u32,
+    from: Text<'a>,
+    answer: AnswerRecord<'a>,
+    made: AttemptRecord<'a>,
 } }
 
 impl<'a> EventRecord<'a> {
@@ -92,6 +98,14 @@ impl<'a> EventRecord<'a> {
             Event::Claimed { by, min_life } => {
                 Self { by: digest(by.0), min_life_ms: span(*min_life), ..named(EventName::Claimed) }
             }
+            Event::Supplied { by, from, answer, attempt } => Self {
+                by: digest(by.0),
+                from: digest(from.0),
+                answer: Some(AnswerRecord::of(answer)),
+                made: Some(AttemptRecord::of(attempt)),
+                ..named(EventName::Supplied)
+            },
+            Event::Returned { by } => Self { by: digest(by.0), ..named(EventName::Returned) },
             Event::Cancelled => named(EventName::Cancelled),
             Event::Replayed => named(EventName::Replayed),
             Event::Dropped => named(EventName::Dropped),
@@ -138,6 +152,13 @@ impl<'a> EventRecord<'a> {
                 by: Key(need_digest(self.by, "by")?),
                 min_life: need_span(self.min_life_ms, "min_life_ms")?,
             },
+            EventName::Supplied => Event::Supplied {
+                by: Key(need_digest(self.by, "by")?),
+                from: Key(need_digest(self.from, "from")?),
+                answer: AnswerRecord::read(self.answer)?,
+                attempt: Box::new(need(self.made, "made")?.read().within("made")?),
+            },
+            EventName::Returned => Event::Returned { by: Key(need_digest(self.by, "by")?) },
             EventName::Cancelled => Event::Cancelled,
             EventName::Replayed => Event::Replayed,
             EventName::Dropped => Event::Dropped,

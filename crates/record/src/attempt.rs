@@ -3,7 +3,9 @@
 use crate::afterwards::ReportRecord;
 use crate::answer::AnswerRecord;
 use crate::error::RecordError;
-use crate::fields::{Named, Text, mirror, moment, names, need, need_moment, need_text, text};
+use crate::fields::{
+    Named, Text, digest, mirror, moment, names, need, need_moment, need_text, read_key, text,
+};
 use quittance_lifecycle::{Attempt, Progress};
 
 names! { enum ProgressName {
@@ -28,11 +30,12 @@ mirror! { AttemptRecord<'a> {
     since: u64,
     answer: AnswerRecord<'a>,
     report: ReportRecord<'a>,
+    made_for: Text<'a>,
 } }
 
 impl<'a> AttemptRecord<'a> {
     pub(crate) fn of(attempt: &'a Attempt) -> Self {
-        let Attempt { number, sent, unsolved_at, accepted, progress, task, report } = attempt;
+        let Attempt { number, sent, unsolved_at, accepted, progress, task, report, made_for } = attempt;
         let written = Self::of_progress(progress);
         Self {
             number: Some(*number),
@@ -42,6 +45,7 @@ impl<'a> AttemptRecord<'a> {
             // The name of a task in flight stands with its progress, in the same place.
             task: written.task.or_else(|| task.as_deref().and_then(text)),
             report: report.as_ref().map(ReportRecord::of),
+            made_for: made_for.and_then(|key| digest(key.0)),
             ..written
         }
     }
@@ -78,6 +82,7 @@ impl<'a> AttemptRecord<'a> {
             unsolved_at: need_moment(self.unsolved_at, "unsolved_at")?,
             accepted: need(self.accepted, "accepted")?,
             task: self.task_if_over(),
+            made_for: read_key(self.made_for.take(), "made_for")?,
             report: self.report.take().map(ReportRecord::read).transpose()?,
             progress: self.progress()?,
         })

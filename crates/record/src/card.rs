@@ -6,7 +6,9 @@ use crate::fields::{
     Text, mirror, moment, need, need_moment, need_stamp, need_text, parse, stamp, text, unless_default, write,
 };
 use quittance_lifecycle::Timestamp;
-use quittance_ports::{Card, Vitals};
+use quittance_ports::{Card, Demand, Vitals};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 mirror! { CardRecord<'a> {
     v: u64,
@@ -19,7 +21,10 @@ mirror! { CardRecord<'a> {
     ahead_ms: u64,
     behind_ms: u64,
     vitals: VitalsRecord,
+    demand: BTreeMap<Text<'a>, DemandRecord>,
 } }
+
+mirror! { DemandRecord { served: u64, missed: u64 } }
 
 mirror! { VitalsRecord {
     placed: u64,
@@ -40,7 +45,7 @@ mirror! { VitalsRecord {
 
 #[must_use]
 pub fn encode_card(card: &Card) -> Vec<u8> {
-    let Card { node, name, version, format, started, at, skew_ms, vitals } = card;
+    let Card { node, name, version, format, started, at, skew_ms, vitals, demand } = card;
     write(&CardRecord {
         v: Some(VERSION),
         node: stamp(*node),
@@ -52,6 +57,7 @@ pub fn encode_card(card: &Card) -> Vec<u8> {
         ahead_ms: skew_ms.filter(|skew| *skew >= 0).map(i64::unsigned_abs),
         behind_ms: skew_ms.filter(|skew| *skew < 0).map(i64::unsigned_abs),
         vitals: (*vitals != Vitals::default()).then(|| write_vitals(vitals)),
+        demand: (!demand.is_empty()).then(|| demand.iter().map(write_demand).collect()),
     })
 }
 
@@ -66,7 +72,18 @@ pub fn decode_card(bytes: &[u8]) -> Result<Card, RecordError> {
         at: need_moment(found.at, "at")?,
         skew_ms: read_skew(found.ahead_ms, found.behind_ms),
         vitals: read_vitals(&found.vitals.unwrap_or_default()),
+        demand: found.demand.unwrap_or_default().into_iter().map(read_demand).collect(),
     })
+}
+
+fn write_demand<'a>((pool, seen): (&'a String, &Demand)) -> (Text<'a>, DemandRecord) {
+    let Demand { served, missed } = *seen;
+    (Cow::Borrowed(pool), DemandRecord { served: unless_default(served), missed: unless_default(missed) })
+}
+
+fn read_demand((pool, seen): (Text<'_>, DemandRecord)) -> (String, Demand) {
+    let DemandRecord { served, missed } = seen;
+    (pool.into_owned(), Demand { served: served.unwrap_or_default(), missed: missed.unwrap_or_default() })
 }
 
 fn read_skew(ahead_ms: Option<u64>, behind_ms: Option<u64>) -> Option<i64> {

@@ -13,9 +13,27 @@ use std::time::Duration;
 /// Borrowed when it is written, owned when it was read.
 pub(crate) type Text<'a> = Cow<'a, str>;
 
-/// Declares a mirror. Every field is optional, so that a missing one is reported by its name.
+/// What stands in a store by itself, and so says in which format it is.
+pub(crate) trait Whole: DeserializeOwned {
+    fn version(&self) -> Option<u64>;
+}
+
+/// Declares a mirror. Every field is optional, so that a missing one is reported by its name. One that begins with `v` is
+/// [whole](Whole).
 macro_rules! mirror {
-    ($(#[$meta:meta])* $name:ident $(<$life:lifetime>)? { $($field:ident: $ty:ty),* $(,)? }) => {
+    ($name:ident $(<$life:lifetime>)? { v: u64, $($rest:tt)* }) => {
+        $crate::fields::mirror! { @fields $name $(<$life>)? { v: u64, $($rest)* } }
+
+        impl $(<$life>)? $crate::fields::Whole for $name $(<$life>)? {
+            fn version(&self) -> Option<u64> {
+                self.v
+            }
+        }
+    };
+    ($(#[$meta:meta])* $name:ident $(<$life:lifetime>)? { $($fields:tt)* }) => {
+        $crate::fields::mirror! { @fields $(#[$meta])* $name $(<$life>)? { $($fields)* } }
+    };
+    (@fields $(#[$meta:meta])* $name:ident $(<$life:lifetime>)? { $($field:ident: $ty:ty),* $(,)? }) => {
         $(#[$meta])*
         #[derive(Default, serde::Serialize, serde::Deserialize)]
         pub(crate) struct $name $(<$life>)? {
@@ -85,11 +103,16 @@ names! { for Reuse { Shared = "shared", Exclusive = "exclusive" } }
 
 mirror! { Head { v: u64 } }
 
-/// Reads the version before anything else: of another format nothing else can be expected.
-pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, RecordError> {
+/// Believes nothing before the version: of another format nothing else can be expected. What is whole and of this format,
+/// and that is nearly everything, is read once; of the rest the version is looked for by itself.
+pub(crate) fn parse<T: Whole>(bytes: &[u8]) -> Result<T, RecordError> {
+    let found = serde_json::from_slice::<T>(bytes);
+    if found.as_ref().is_ok_and(|whole| whole.version() == Some(VERSION)) {
+        return Ok(found?);
+    }
     let head: Head = serde_json::from_slice(bytes)?;
     match need(head.v, "v")? {
-        VERSION => Ok(serde_json::from_slice(bytes)?),
+        VERSION => Ok(found?),
         found => Err(RecordError::UnknownVersion { found, understood: VERSION }),
     }
 }
@@ -139,6 +162,11 @@ pub(crate) fn digest<'a>(bytes: [u8; 32]) -> Option<Text<'a>> {
 pub(crate) fn need_digest(found: Option<Text<'_>>, field: &'static str) -> Result<[u8; 32], RecordError> {
     let digits = need(found, field)?;
     Key::parse(&digits).map(|key| key.0).map_err(|_| RecordError::malformed(field, "64 hexadecimal digits"))
+}
+
+/// A key that may be missing.
+pub(crate) fn read_key(found: Option<Text<'_>>, field: &'static str) -> Result<Option<Key>, RecordError> {
+    found.map(|found| need_digest(Some(found), field).map(Key)).transpose()
 }
 
 /// A number that uses all of its 64 bits: as a JSON number, most tools would round it.

@@ -31,7 +31,7 @@ fn head(payload: &[u8]) -> Option<String> {
 /// A stretch of the file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    Entry { bytes: Range<usize>, arrival: Arrival },
+    Entry { bytes: Range<usize>, arrival: Box<Arrival> },
     Unreadable { bytes: Range<usize> },
 }
 
@@ -41,7 +41,10 @@ pub(crate) fn scan(file: &[u8]) -> Vec<Piece> {
     let mut at = 0;
     while at < file.len() {
         let (piece, end) = match entry(&file[at..]) {
-            Some((length, arrival)) => (Piece::Entry { bytes: at..at + length, arrival }, at + length),
+            Some((length, arrival)) => {
+                let arrival = Box::new(arrival);
+                (Piece::Entry { bytes: at..at + length, arrival }, at + length)
+            }
             None => {
                 let end = next_start(file, at + 1);
                 (Piece::Unreadable { bytes: at..end }, end)

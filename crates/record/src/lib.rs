@@ -22,6 +22,7 @@ mod fields;
 mod frame;
 mod order;
 mod phase;
+mod sheet;
 mod spill;
 mod story;
 mod terms;
@@ -33,6 +34,7 @@ pub use arrival::{decode_arrival, encode_arrival};
 pub use card::{decode_card, encode_card};
 pub use error::{Flaw, RecordError};
 pub use order::{decode_order, encode_order};
+pub use sheet::{decode_sheet, encode_sheet};
 pub use spill::SpillFile;
 pub use terms::{decode_terms, encode_terms};
 

@@ -123,7 +123,7 @@ impl State {
                 Piece::Entry { bytes, arrival } => {
                     entries.push_back(bytes.len() as u64);
                     good.extend_from_slice(&file[bytes]);
-                    arrivals.push(arrival);
+                    arrivals.push(*arrival);
                 }
                 Piece::Unreadable { bytes } => bad.extend_from_slice(&file[bytes]),
             }

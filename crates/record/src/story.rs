@@ -2,9 +2,11 @@
 
 use crate::answer::FaultRecord;
 use crate::error::RecordError;
-use crate::fields::{Named, Text, mirror, moment, names, need, need_moment, need_text, text};
+use crate::fields::{
+    Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_text, text,
+};
 use crate::phase::CauseRecord;
-use quittance_lifecycle::{Beat, Entry, FaultClass, Via};
+use quittance_lifecycle::{Beat, Entry, FaultClass, Key, Via};
 
 names! { enum BeatName {
     Placed = "placed",
@@ -23,6 +25,8 @@ names! { enum BeatName {
     TooOld = "too_old",
     Stocked = "stocked",
     Taken = "taken",
+    Supplied = "supplied",
+    Returned = "returned",
     Spoiled = "spoiled",
     Failed = "failed",
     Buried = "buried",
@@ -49,6 +53,7 @@ mirror! { EntryRecord<'a> {
     is_good: bool,
     listener: u32,
     why: Text<'a>,
+    from: Text<'a>,
 } }
 
 impl<'a> EntryRecord<'a> {
@@ -89,6 +94,8 @@ impl<'a> EntryRecord<'a> {
             Beat::TooOld { attempt } => about(BeatName::TooOld, attempt),
             Beat::Stocked { attempt } => about(BeatName::Stocked, attempt),
             Beat::Taken => named(BeatName::Taken),
+            Beat::Supplied { from } => Self { from: digest(from.0), ..named(BeatName::Supplied) },
+            Beat::Returned => named(BeatName::Returned),
             Beat::Spoiled => named(BeatName::Spoiled),
             Beat::Failed => named(BeatName::Failed),
             Beat::Buried { cause } => {
@@ -135,6 +142,8 @@ impl<'a> EntryRecord<'a> {
             BeatName::TooOld => Beat::TooOld { attempt: attempt()? },
             BeatName::Stocked => Beat::Stocked { attempt: attempt()? },
             BeatName::Taken => Beat::Taken,
+            BeatName::Supplied => Beat::Supplied { from: Key(need_digest(self.from, "from")?) },
+            BeatName::Returned => Beat::Returned,
             BeatName::Spoiled => Beat::Spoiled,
             BeatName::Failed => Beat::Failed,
             BeatName::Buried => Beat::Buried { cause: CauseRecord::read_death(self.cause)? },

@@ -8,7 +8,7 @@ use crate::fields::{
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quittance_lifecycle::{Reuse, Target, Terms, Value};
+use quittance_lifecycle::{Reuse, Slot, Target, Terms, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ mirror! { TermsRecord<'a> {
     v: u64,
     tenant: Text<'a>,
     kind: Text<'a>,
-    params: BTreeMap<Text<'a>, ValueRecord<'a>>,
+    params: ParamsRecord<'a>,
     target: Text<'a>,
     fingerprint: Text<'a>,
     keyed: bool,
@@ -27,7 +27,12 @@ mirror! { TermsRecord<'a> {
     min_life_ms: u64,
     patience_ms: u64,
     keep_ms: u64,
+    site: Text<'a>,
+    takes_stock: bool,
+    slot: SlotRecord<'a>,
 } }
+
+mirror! { SlotRecord<'a> { pool: Text<'a>, number: u32, generation: u64 } }
 
 #[must_use]
 pub fn encode_terms(terms: &Terms) -> Vec<u8> {
@@ -44,13 +49,15 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         min_life,
         patience,
         keep,
+        site,
+        takes_stock,
+        slot,
     } = terms;
-    let params = params.iter().map(|(name, value)| (Cow::Borrowed(&**name), ValueRecord::of(value)));
     write(&TermsRecord {
         v: Some(VERSION),
         tenant: text(tenant),
         kind: text(kind),
-        params: Some(params.collect()),
+        params: Some(write_params(params)),
         target: digest(target.0),
         fingerprint: digest(*fingerprint),
         keyed: Some(*keyed),
@@ -60,11 +67,15 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         min_life_ms: span(*min_life),
         patience_ms: span(*patience),
         keep_ms: span(*keep),
+        site: if site.is_empty() { None } else { text(site) },
+        takes_stock: (*takes_stock != *single_use).then_some(*takes_stock),
+        slot: slot.as_ref().map(SlotRecord::of),
     })
 }
 
 pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
     let found: TermsRecord<'_> = parse(bytes)?;
+    let single_use = need(found.single_use, "single_use")?;
     Ok(Terms {
         tenant: need_text(found.tenant, "tenant")?,
         kind: need_text(found.kind, "kind")?,
@@ -73,16 +84,41 @@ pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
         fingerprint: need_digest(found.fingerprint, "fingerprint")?,
         keyed: need(found.keyed, "keyed")?,
         reuse: Reuse::read(found.reuse, "reuse")?,
-        single_use: need(found.single_use, "single_use")?,
+        single_use,
         life: found.life_ms.map(Duration::from_millis),
         min_life: need_span(found.min_life_ms, "min_life_ms")?,
         patience: need_span(found.patience_ms, "patience_ms")?,
         keep: need_span(found.keep_ms, "keep_ms")?,
+        // Before there was a choice, whatever could be taken from the shelf was.
+        takes_stock: found.takes_stock.unwrap_or(single_use),
+        site: found.site.map(Cow::into_owned).unwrap_or_default(),
+        slot: found.slot.map(SlotRecord::read).transpose()?,
     })
 }
 
+impl<'a> SlotRecord<'a> {
+    fn of(slot: &'a Slot) -> Self {
+        let Slot { pool, number, generation } = slot;
+        Self { pool: text(pool), number: Some(*number), generation: Some(*generation) }
+    }
+
+    fn read(self) -> Result<Slot, RecordError> {
+        Ok(Slot {
+            pool: need_text(self.pool, "pool")?,
+            number: need(self.number, "number")?,
+            generation: need(self.generation, "generation")?,
+        })
+    }
+}
+
+pub(crate) type ParamsRecord<'a> = BTreeMap<Text<'a>, ValueRecord<'a>>;
+
+pub(crate) fn write_params(params: &BTreeMap<String, Value>) -> ParamsRecord<'_> {
+    params.iter().map(|(name, value)| (Cow::Borrowed(&**name), ValueRecord::of(value))).collect()
+}
+
 /// A parameter is named by its place in an error: its name came from outside.
-fn read_params(found: BTreeMap<Text<'_>, ValueRecord<'_>>) -> Result<BTreeMap<String, Value>, RecordError> {
+pub(crate) fn read_params(found: ParamsRecord<'_>) -> Result<BTreeMap<String, Value>, RecordError> {
     let read = |(index, (name, value)): (usize, (Text<'_>, ValueRecord<'_>))| {
         Ok((name.into_owned(), value.read().within_item("params", index)?))
     };

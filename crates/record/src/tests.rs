@@ -11,7 +11,7 @@ mod spill;
 mod spill_faults;
 
 use quittance_lifecycle::{Order, Terms};
-use quittance_ports::{Arrival, Card};
+use quittance_ports::{Arrival, Card, Sheet};
 use std::sync::Arc;
 
 /// Anything that this crate writes.
@@ -21,6 +21,7 @@ enum Written {
     Order(Box<Order>),
     Arrival(Arrival),
     Card(Box<Card>),
+    Sheet(Box<Sheet>),
 }
 
 impl Written {
@@ -30,6 +31,7 @@ impl Written {
             Self::Order(order) => crate::encode_order(order),
             Self::Arrival(arrival) => crate::encode_arrival(arrival),
             Self::Card(card) => crate::encode_card(card),
+            Self::Sheet(sheet) => crate::encode_sheet(sheet),
         }
     }
 
@@ -40,6 +42,7 @@ impl Written {
             Self::Order(order) => Self::Order(Box::new(crate::decode_order(bytes, order.terms.clone())?)),
             Self::Arrival(_) => Self::Arrival(crate::decode_arrival(bytes)?),
             Self::Card(_) => Self::Card(Box::new(crate::decode_card(bytes)?)),
+            Self::Sheet(_) => Self::Sheet(Box::new(crate::decode_sheet(bytes)?)),
         })
     }
 }

@@ -1,18 +1,19 @@
 //! One transaction's worth of commits: who wins is decided here, in the order in which they came, each seeing what
 //! those before it will have written. Then all of it is written, and only then shown.
 
+use crate::ahead::Ahead;
 use crate::books::{self, Entries};
 use crate::row::{Found, Head, Kept, Marks, Reading, terms_sum};
 use crate::shared::Shared;
+use crate::sheets::SheetChanges;
 use crate::sum;
 use crate::trouble::Trouble;
-use crate::writer::{Done, Failed, Task, Write};
+use crate::writer::{Done, Failed, Taking, Task, Write};
 use quittance_lifecycle::{Key, Order, Tally};
-use quittance_ports::{Commit, Line, StoreError, Version, Versioned};
-use quittance_record::encode_terms;
+use quittance_ports::{Commit, Line, SheetWritten, StoreError, Version, Versioned};
+use quittance_record::{encode_order, encode_terms};
 use rusqlite::{Connection, params};
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Terms up to this size stand in the row of their order; larger ones are not written again at every step.
@@ -22,20 +23,22 @@ const PUBLISHED_AT_ONCE: usize = 64;
 const PAGE_BYTES: usize = 4096;
 
 const UPDATE: &str = "UPDATE order_records SET version = ?1, life = ?2, due = ?3, spoils = ?4, target = ?5, \
-     forget_at = ?6, phase = ?7, record_sum = ?8, sum = ?9, record = ?10 WHERE id = ?11 AND version = ?12";
+     forget_at = ?6, phase = ?7, record_sum = ?8, sum = ?9, record = ?10, taker = ?11 WHERE id = ?12 AND version = ?13";
 const REPLACE: &str = "REPLACE INTO order_records (id, key, version, life, due, spoils, target, forget_at, phase, kind, \
-     tenant, record_sum, terms_sum, sum, record, terms) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
+     tenant, record_sum, terms_sum, sum, record, terms, taker) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)";
 
 /// One order that will be written.
 struct Change<'a> {
     kept: Kept,
     /// What stood there before.
     old: Option<Versioned>,
-    record: &'a [u8],
+    record: Cow<'a, [u8]>,
     record_sum: u64,
     /// If they differ from those that stand there.
     terms: Option<Cow<'a, [u8]>>,
+    /// Whether somebody may wait for it: for what is taken from a shelf nobody does.
+    wakes: bool,
 }
 
 pub(crate) struct Batch<'a> {
@@ -43,6 +46,8 @@ pub(crate) struct Batch<'a> {
     pub(crate) last_version: u64,
     pub(crate) next_id: i64,
     changes: Vec<Change<'a>>,
+    ahead: Ahead,
+    sheets: SheetChanges<'a>,
     books: Entries,
 }
 
@@ -60,29 +65,26 @@ impl<'a> Batch<'a> {
             last_version,
             next_id,
             changes: Vec::with_capacity(tasks.len()),
+            ahead: Ahead::default(),
+            sheets: SheetChanges::default(),
             books: Entries::new(),
         };
-        // Where each order stands that was written a moment ago, by its place among the changes.
-        let mut written: BTreeMap<Key, usize> = BTreeMap::new();
         for task in tasks {
             let answer = match task {
-                Task::Commit(write) => {
-                    let earlier = written.get(&write.next.key).map(|at| batch.changes[*at].kept.clone());
-                    let stands = match earlier {
-                        Some(kept) => Ok(Some(kept)),
-                        None => stands(shared, conn, &write.next.key)?,
-                    };
-                    stands.map(|stands| {
-                        let commit = batch.commit(write, stands);
-                        if matches!(commit, Commit::Done(_)) {
-                            written.insert(write.next.key, batch.changes.len() - 1);
-                        }
-                        Done::Committed(commit)
-                    })
-                }
+                Task::Commit(write) => batch
+                    .stands(shared, conn, &write.next.key)?
+                    .map(|stands| Done::Committed(batch.commit(write, stands))),
+                Task::Take(taking) => Ok(Done::Taken(batch.take(shared, conn, taking)?)),
                 Task::Count(entry) => {
                     batch.book(entry.0.clone(), &entry.1);
                     Ok(Done::Counted)
+                }
+                Task::Sheet(write) => {
+                    let written = batch.sheets.decide(conn, write, batch.last_version)?;
+                    if let SheetWritten::Done(Version(version)) = written {
+                        batch.last_version = version;
+                    }
+                    Ok(Done::Sheet(written))
                 }
                 // It comes alone and never gets here; if it did it would do nothing.
                 Task::Purge { .. } => Ok(Done::Purged(0)),
@@ -92,36 +94,90 @@ impl<'a> Batch<'a> {
         Ok(batch)
     }
 
+    /// What stands under a key once all that came before is written.
+    fn stands(
+        &self,
+        shared: &Shared,
+        conn: &Connection,
+        key: &Key,
+    ) -> Result<Result<Option<Kept>, StoreError>, Trouble> {
+        match self.ahead.written(key) {
+            Some(at) => Ok(Ok(Some(self.changes[at].kept.clone()))),
+            None => stands(shared, conn, key),
+        }
+    }
+
     fn commit(&mut self, write: &'a Write, stands: Option<Kept>) -> Commit {
         let found = stands.as_ref().map_or(Version::ABSENT, |stands| stands.versioned.version);
         if found != write.expected {
             return Commit::Conflict(stands.map(|stands| Box::new(stands.versioned)));
         }
         let next = &write.next;
+        self.book(Line::of(next, write.at), &write.tally);
+        let terms = write.terms.as_deref().map(Cow::Borrowed);
+        Commit::Done(self.advance(stands, next, Cow::Borrowed(&write.record), terms, !next.is_awaited()))
+    }
+
+    /// Gives him what he has, or the soonest to spoil. One that cannot be read is set aside on the way, and passed over.
+    fn take(
+        &mut self,
+        shared: &Shared,
+        conn: &Connection,
+        taking: &Taking,
+    ) -> Result<Option<Versioned>, Trouble> {
+        let Taking { target, good_until, by, at, tally } = taking;
+        loop {
+            let his = self.ahead.his(&shared.ledger(), by, target);
+            let Some(key) = his.or_else(|| self.ahead.soonest(&shared.ledger(), target, *good_until)) else {
+                return Ok(None);
+            };
+            let Ok(stands) = self.stands(shared, conn, &key)? else { continue };
+            // Memory and disk do not agree, and the disk is right.
+            let kept = stands.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+            if his.is_some() {
+                return Ok(Some(kept.versioned));
+            }
+            let order = Arc::new((*kept.versioned.order).clone().taken(*by, *at));
+            self.book(Line::of(&order, *at), tally);
+            let version = self.advance(Some(kept), &order, Cow::Owned(encode_order(&order)), None, false);
+            return Ok(Some(Versioned { version, order }));
+        }
+    }
+
+    /// Writes an order in the place of what stands there; the terms are written down already if they are given.
+    fn advance(
+        &mut self,
+        stands: Option<Kept>,
+        next: &Arc<Order>,
+        record: Cow<'a, [u8]>,
+        terms: Option<Cow<'a, [u8]>>,
+        wakes: bool,
+    ) -> Version {
         self.last_version += 1;
         let version = Version(self.last_version);
-        self.book(Line::of(next, write.at), &write.tally);
         let same_terms = stands.as_ref().filter(|stands| has_terms_of(&stands.versioned.order, next));
         let (terms, sum) = match same_terms {
             Some(stands) => (None, stands.terms_sum),
             None => {
-                let encode = || Cow::Owned(encode_terms(&next.terms));
-                let terms = write.terms.as_deref().map_or_else(encode, Cow::Borrowed);
+                let terms = terms.unwrap_or_else(|| Cow::Owned(encode_terms(&next.terms)));
                 let sum = terms_sum(&next.key, &terms);
                 (Some(terms), sum)
             }
         };
         let id = stands.as_ref().map_or(self.next_id, |stands| stands.id);
         self.next_id = self.next_id.max(id + 1);
+        let earlier = self.ahead.written(&next.key).map(|at| &*self.changes[at].kept.versioned.order);
+        self.ahead.write(self.changes.len(), earlier, next);
         let versioned = Versioned { version, order: Arc::clone(next) };
         self.changes.push(Change {
             kept: Kept { id, versioned, terms_sum: sum },
             old: stands.map(|stands| stands.versioned),
-            record: &write.record,
-            record_sum: sum::of_bytes(&write.record),
+            record_sum: sum::of_bytes(&record),
+            record,
             terms,
+            wakes,
         });
-        Commit::Done(version)
+        version
     }
 
     /// A tally of nothing opens no line.
@@ -132,7 +188,7 @@ impl<'a> Batch<'a> {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.changes.is_empty() && self.books.is_empty()
+        self.changes.is_empty() && self.sheets.is_empty() && self.books.is_empty()
     }
 
     pub(crate) fn key_and_row(&self, at: usize) -> (Key, i64) {
@@ -145,7 +201,8 @@ impl<'a> Batch<'a> {
         for (at, change) in self.changes.iter().enumerate() {
             change.write(conn).map_err(|error| Failed { at: Some(at), trouble: error.into() })?;
         }
-        if !self.changes.is_empty() {
+        self.sheets.write(conn)?;
+        if !(self.changes.is_empty() && self.sheets.is_empty()) {
             let last = self.last_version.cast_signed();
             conn.prepare_cached("UPDATE counter SET last_version = ?1")?.execute([last])?;
         }
@@ -167,11 +224,8 @@ impl<'a> Batch<'a> {
                 shared.cache.write(kept);
             }
         }
-        for Change { kept, .. } in &self.changes {
-            let order = &kept.versioned.order;
-            if !order.is_awaited() {
-                shared.watchers.wake(&order.key);
-            }
+        for Change { kept, .. } in self.changes.iter().filter(|change| change.wakes) {
+            shared.watchers.wake(&kept.versioned.order.key);
         }
         let large = |change: &Change<'_>| change.terms.as_ref().map_or(0, |terms| terms.len() / PAGE_BYTES);
         let pages = self.changes.iter().map(|change| 1 + large(change)).sum::<usize>();
@@ -214,19 +268,21 @@ impl Change<'_> {
         let Kept { id, versioned: Versioned { version, order }, terms_sum } = &self.kept;
         let head = Head::of(order, *version, self.record_sum, *terms_sum);
         let sum = head.sum().cast_signed();
-        let Marks { due, shelf, forget_at, .. } = head.marks;
+        let Marks { due, shelf, forget_at, taken, .. } = head.marks;
         let due = due.map(|at| at.as_millis().cast_signed());
         let spoils = shelf.map(|(_, at)| at.as_millis().cast_signed());
-        let target = shelf.as_ref().map(|(target, _)| &target.0[..]);
+        let target = shelf.map(|(target, _)| target).or(taken.map(|(_, target)| target));
+        let target = target.as_ref().map(|target| &target.0[..]);
+        let taker = taken.as_ref().map(|(by, _)| &by.0[..]);
         let forget_at = forget_at.map(|at| at.as_millis().cast_signed());
         let version = version.0.cast_signed();
         let record_sum = self.record_sum.cast_signed();
-        let record = text(self.record)?;
+        let record = text(&self.record)?;
         let Some(terms) = &self.terms else {
             let seen = self.old.as_ref().map_or(0, |old| old.version.0.cast_signed());
             let changed = conn.prepare_cached(UPDATE)?.execute(params![
-                version, head.life, due, spoils, target, forget_at, head.phase, record_sum, sum, record, id,
-                seen
+                version, head.life, due, spoils, target, forget_at, head.phase, record_sum, sum, record,
+                taker, id, seen
             ])?;
             // Memory and disk do not agree, and the disk is right.
             return if changed == 1 { Ok(()) } else { Err(rusqlite::Error::StatementChangedRows(changed)) };
@@ -249,7 +305,8 @@ impl Change<'_> {
             terms_sum.cast_signed(),
             sum,
             record,
-            inline
+            inline,
+            taker
         ])?;
         if inline.is_none() {
             conn.prepare_cached("REPLACE INTO large_terms (id, terms) VALUES (?1, ?2)")?

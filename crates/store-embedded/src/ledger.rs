@@ -2,9 +2,9 @@
 //! They are derived from the rows, so they are read anew when the store is opened, and an order at rest costs
 //! some forty bytes.
 
-use crate::row::{Marks, Standing};
+use crate::row::Marks;
 use quittance_lifecycle::{Key, Target, Timestamp};
-use quittance_ports::Which;
+use quittance_ports::{Standing, Which};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -22,6 +22,31 @@ fn last_key_of(prefix: u64) -> Key {
 
 /// Rows by the prefix of their key.
 type Rows = BTreeSet<(u64, i64)>;
+/// What stands on which shelf, by when it spoils.
+pub(crate) type Shelves = BTreeSet<(Target, Timestamp, Key)>;
+/// Who took from which shelf, and what.
+pub(crate) type Takers = BTreeSet<(Key, Target, Key)>;
+
+/// The first key that there can be.
+pub(crate) const FIRST_KEY: Key = Key([0; 32]);
+
+/// What this taker has from this shelf.
+pub(crate) fn his<'a>(takers: &'a Takers, by: &Key, target: &Target) -> impl Iterator<Item = Key> + use<'a> {
+    let (by, target) = (*by, *target);
+    let from = takers.range((by, target, FIRST_KEY)..);
+    from.take_while(move |(taker, of, _)| (*taker, *of) == (by, target)).map(|(.., key)| *key)
+}
+
+/// What stands on a shelf from this place on, soonest to spoil first.
+pub(crate) fn standing<'a>(
+    shelves: &'a Shelves,
+    target: &Target,
+    from: (Timestamp, Key),
+) -> impl Iterator<Item = (Timestamp, Key)> + use<'a> {
+    let target = *target;
+    let shelf = shelves.range((target, from.0, from.1)..).take_while(move |(of, ..)| *of == target);
+    shelf.map(|(_, spoils, key)| (*spoils, *key))
+}
 
 #[derive(Default)]
 pub(crate) struct Ledger {
@@ -32,7 +57,8 @@ pub(crate) struct Ledger {
     alarms: BTreeMap<(Timestamp, Key), i64>,
     /// Claims, by when they lapse. They are a courtesy, and end with the process.
     claimed: BTreeMap<Key, Timestamp>,
-    shelves: BTreeSet<(Target, Timestamp, Key)>,
+    shelves: Shelves,
+    takers: Takers,
     forgettable: BTreeSet<(Timestamp, u64, i64)>,
     /// Rows that nobody can read, and why. They are in no other index but, until it rings, their alarm.
     broken: BTreeMap<Key, String>,
@@ -74,6 +100,7 @@ impl Ledger {
         let alarm = |(key, id, marks): &(Key, i64, Marks)| Some(((marks.due?, *key), *id));
         let shelf =
             |(key, _, marks): &(Key, i64, Marks)| marks.shelf.map(|(target, spoils)| (target, spoils, *key));
+        let taker = |(key, _, marks): &(Key, i64, Marks)| marks.taken.map(|(by, target)| (by, target, *key));
         let forget = |(key, id, marks): &(Key, i64, Marks)| Some((marks.forget_at?, prefix(key), *id));
         Self {
             keys: rows.iter().map(|(key, id, _)| (prefix(key), *id)).collect(),
@@ -82,6 +109,7 @@ impl Ledger {
             alarms: rows.iter().filter_map(alarm).collect(),
             claimed: BTreeMap::new(),
             shelves: rows.iter().filter_map(shelf).collect(),
+            takers: rows.iter().filter_map(taker).collect(),
             forgettable: rows.iter().filter_map(forget).collect(),
             broken: BTreeMap::new(),
         }
@@ -115,6 +143,9 @@ impl Ledger {
         if let Some((target, spoils)) = old.and_then(|old| old.shelf) {
             self.shelves.remove(&(target, spoils, *key));
         }
+        if let Some((by, target)) = old.and_then(|old| old.taken) {
+            self.takers.remove(&(by, target, *key));
+        }
         if let Some(at) = old.and_then(|old| old.forget_at) {
             self.forgettable.remove(&(at, row.0, id));
         }
@@ -138,6 +169,9 @@ impl Ledger {
         }
         if let Some((target, spoils)) = new.shelf {
             self.shelves.insert((target, spoils, *key));
+        }
+        if let Some((by, target)) = new.taken {
+            self.takers.insert((by, target, *key));
         }
         if let Some(at) = new.forget_at {
             self.forgettable.insert((at, row.0, id));
@@ -203,6 +237,28 @@ impl Ledger {
         }
     }
 
+    /// Whether there can be anything to take: nobody need wait for the writer to hear that there is not.
+    pub(crate) fn has_for(&self, by: &Key, target: &Target, good_until: Timestamp) -> bool {
+        standing(&self.shelves, target, (good_until, FIRST_KEY)).next().is_some()
+            || his(&self.takers, by, target).next().is_some()
+    }
+
+    /// What this taker has from this shelf and anybody can read, if it is none of those that `passes` knows better.
+    pub(crate) fn his(&self, by: &Key, target: &Target, passes: impl Fn(&Key) -> bool) -> Option<Key> {
+        his(&self.takers, by, target).find(|key| !passes(key) && !self.broken.contains_key(key))
+    }
+
+    /// The soonest to spoil from this place on, in the same way.
+    pub(crate) fn soonest(
+        &self,
+        target: &Target,
+        from: (Timestamp, Key),
+        passes: impl Fn(&Key) -> bool,
+    ) -> Option<(Timestamp, Key)> {
+        let readable = |(_, key): &(Timestamp, Key)| !passes(key) && !self.broken.contains_key(key);
+        standing(&self.shelves, target, from).find(readable)
+    }
+
     pub(crate) fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Vec<Key> {
         let spoiled = Bound::Excluded((*target, now, Key([0xff; 32])));
         let fresh = self.shelves.range((spoiled, Bound::Unbounded)).take_while(|(of, ..)| of == target);
@@ -255,6 +311,13 @@ impl Ledger {
             found.push(*entry);
         }
         found
+    }
+
+    /// What is gone is nobody's.
+    pub(crate) fn is_no_longer_his(&mut self, taken: Option<(Key, Target)>, key: &Key) {
+        if let Some((by, target)) = taken {
+            self.takers.remove(&(by, target, *key));
+        }
     }
 
     /// Drops an entry that led to nothing: its row is gone, or was written since.

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | answer about an order that was touched lately | looks into a bounded cache, on the caller's own thread |
 //! | read any other order | asks a thread with a connection of its own; only the place of the row is in memory |
-//! | write | hands it to the one writer, which takes all that wait into one transaction |
+//! | write, or take from a shelf | hands it to the one writer, which takes all that wait into one transaction |
 //! | find what is due, on a shelf, or may be forgotten | looks into indices in memory, made anew when it is opened |
 //!
 //! # For people with `sqlite3`
@@ -18,7 +18,8 @@
 //! | `dead_letters` | order that waits for a person | key, tenant, kind, buried, cause, fault, code, attempts, doubles |
 //! | `story` | thing that happened to an order | key, number, at, what, attempt, entry (all of it, as JSON) |
 //! | `attempts` | attempt that an order remembers | key, number, sent, accepted, progress, task |
-//! | `books` | day, tenant and kind | date, day, tenant, kind, and every line of the books by its name |
+//! | `books` | day, tenant, kind and site | date, day, tenant, kind, site, and every line of the books by its name |
+//! | `pools` | pool | name, tenant, kind, version, sheet (all of it, as JSON) |
 //!
 //! The tables behind them are in `schema.sql`; the record of an order is JSON, in the format of `quittance-record`.
 //! Write to them only while nobody has the store open: what is in memory would not know. A reader who stays in a
@@ -33,6 +34,7 @@
 //! commit, the store is read anew before it answers again. Why a store does not open is told by [`OpenError`].
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod batch;
 mod books;
 mod cache;
@@ -40,6 +42,7 @@ mod checkpoint;
 mod desk;
 mod home;
 mod ledger;
+mod migrate;
 mod purge;
 mod reader;
 mod roster;
@@ -47,6 +50,7 @@ mod row;
 mod scan;
 mod schema;
 mod shared;
+mod sheets;
 mod store;
 mod sum;
 mod trouble;

@@ -4,7 +4,7 @@
 use crate::shared::Shared;
 use crate::trouble::Trouble;
 use crate::writer::{Failed, transaction};
-use quittance_lifecycle::{Key, Timestamp};
+use quittance_lifecycle::{Key, Target, Timestamp};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::sync::atomic::Ordering;
 
@@ -27,10 +27,11 @@ pub(crate) fn purge(
     shared.wal.written(erased.len() as u64);
     let mut purged = 0;
     let mut ledger = shared.ledger();
-    for (entry, key) in entries.iter().zip(&erased) {
+    for (entry, gone) in entries.iter().zip(&erased) {
         ledger.is_not_forgettable(entry);
-        if let Some(key) = key {
+        if let Some((key, taken)) = gone {
             ledger.replace(key, entry.2, None, None);
+            ledger.is_no_longer_his(*taken, key);
             shared.cache.remove(key);
             purged += 1;
         }
@@ -56,19 +57,28 @@ fn cut_ties(conn: &Connection, entries: &mut Vec<Entry>, limit: usize) -> rusqli
     Ok(())
 }
 
-/// The keys of those that were there, and could still be forgotten.
-fn erase(conn: &Connection, entries: &[Entry]) -> Result<Vec<Option<Key>>, Failed> {
-    let mut erase =
-        conn.prepare_cached("DELETE FROM order_records WHERE id = ?1 AND forget_at = ?2 RETURNING key")?;
+/// A key, and who took its answer from which shelf.
+type Gone = (Key, Option<(Key, Target)>);
+
+/// Those that were there, and could still be forgotten.
+fn erase(conn: &Connection, entries: &[Entry]) -> Result<Vec<Option<Gone>>, Failed> {
+    let mut erase = conn.prepare_cached(
+        "DELETE FROM order_records WHERE id = ?1 AND forget_at = ?2 RETURNING key, taker, target",
+    )?;
     let mut erase_terms = conn.prepare_cached("DELETE FROM large_terms WHERE id = ?1")?;
     let mut erased = Vec::with_capacity(entries.len());
     for (at, _, id) in entries {
         let at = at.as_millis().cast_signed();
-        let key = erase.query_row(params![id, at], |row| row.get(0)).optional()?;
-        if key.is_some() {
+        let gone = erase.query_row(params![id, at], |row| {
+            let taker: Option<[u8; 32]> = row.get(1)?;
+            let target: Option<[u8; 32]> = row.get(2)?;
+            Ok((Key(row.get(0)?), taker.map(Key).zip(target.map(Target))))
+        });
+        let gone = gone.optional()?;
+        if gone.is_some() {
             erase_terms.execute([id])?;
         }
-        erased.push(key.map(Key));
+        erased.push(gone);
     }
     Ok(erased)
 }

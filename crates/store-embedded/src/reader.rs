@@ -4,9 +4,10 @@
 use crate::books;
 use crate::row::{Found, Reading};
 use crate::shared::Shared;
+use crate::sheets;
 use crate::trouble::{Trouble, unavailable};
 use quittance_lifecycle::Tally;
-use quittance_ports::{Day, Line, StoreError};
+use quittance_ports::{Day, Line, SheetFound, StoreError};
 use rusqlite::Connection;
 use std::sync::Arc;
 
@@ -15,12 +16,14 @@ pub(crate) enum Question {
     Rows(Vec<i64>),
     /// The books of these days, both included.
     Books(Day, Day),
+    Sheets,
 }
 
 pub(crate) enum Answer {
     /// In the order in which they were asked for. One that the disk cannot read does not keep the others back.
     Rows(Vec<Result<Found, StoreError>>),
     Books(Vec<(Line, Tally)>),
+    Sheets(Vec<SheetFound>),
 }
 
 const DOING: &str = "reading from the disk";
@@ -43,6 +46,7 @@ fn answer(shared: &Shared, conn: &mut Option<Connection>, question: &Question) -
     let answer = match question {
         Question::Rows(ids) => rows(&open, ids).map(Answer::Rows),
         Question::Books(from, to) => books::read(&open, *from, *to).map(Answer::Books),
+        Question::Sheets => sheets::read(&open).map(Answer::Sheets),
     };
     let answer = answer.map_err(failed)?;
     if !matches!(&answer, Answer::Rows(rows) if rows.iter().any(Result::is_err)) {

@@ -1,15 +1,23 @@
-//! The roster of a store that one process has to itself: cards are kept in memory, for that process to show, and only
-//! the note that the orders have moved is on the disk.
+//! The roster of a store that one process has to itself: cards are kept in memory, for that process to show; sheets, and the
+//! note that the orders have moved, are on the disk.
 
 use crate::EmbeddedStore;
 use crate::home::{FILLING, SEAL};
+use crate::reader::{Answer, Question};
+use crate::sheets::SheetWrite;
 use crate::trouble::{Trouble, unavailable};
+use crate::writer::{Done, Task};
 use async_trait::async_trait;
 use quittance_lifecycle::Timestamp;
-use quittance_ports::{Card, Finding, Roll, Roster, StoreError};
+use quittance_ports::{Card, Finding, Roll, Roster, Sheet, SheetFound, SheetWritten, StoreError, Version};
+use quittance_record::encode_sheet;
 use std::sync::Arc;
 
 const NOTING: &str = "reading or keeping the note that the orders have moved";
+
+const READING: &str = "reading the sheets";
+const WRITING: &str = "writing a sheet";
+const ASKED: &str = "each answer is of the sort that was asked for";
 
 fn lost(error: std::io::Error) -> StoreError {
     unavailable(NOTING, Trouble::Note(Arc::new(error)))
@@ -50,6 +58,28 @@ impl Roster for EmbeddedStore {
 
     async fn filling(&self) -> Result<Option<String>, StoreError> {
         self.shared().home.note(FILLING).map_err(lost)
+    }
+
+    async fn sheets(&self) -> Result<Vec<SheetFound>, StoreError> {
+        self.shared().check_up(READING)?;
+        match self.shared().questions.ask(Question::Sheets).await? {
+            Answer::Sheets(sheets) => Ok(sheets),
+            _ => unreachable!("{ASKED}"),
+        }
+    }
+
+    async fn write_sheet(
+        &self,
+        name: &str,
+        expected: Version,
+        sheet: Option<&Sheet>,
+    ) -> Result<SheetWritten, StoreError> {
+        self.shared().check_open(WRITING)?;
+        let write = SheetWrite { name: name.to_owned(), expected, sheet: sheet.map(encode_sheet) };
+        match self.write(Task::Sheet(Box::new(write))).await? {
+            Done::Sheet(written) => Ok(written),
+            _ => unreachable!("{ASKED}"),
+        }
     }
 
     /// What could be wrong with it is noticed when it is opened.

@@ -4,19 +4,11 @@
 use crate::sum::{self, Sum};
 use crate::trouble::is_damage;
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
-use quittance_ports::{Unreadable, Version, Versioned};
+use quittance_ports::{Standing, Unreadable, Version, Versioned};
 use quittance_record::{decode_order, decode_terms};
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Row};
 use std::sync::Arc;
-
-/// Which of the short lists an order stands on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    Open,
-    Dead,
-    AtRest,
-}
 
 /// Where the indices have an order: all that follows from its phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,17 +16,20 @@ pub(crate) struct Marks {
     pub(crate) due: Option<Timestamp>,
     pub(crate) shelf: Option<(Target, Timestamp)>,
     pub(crate) forget_at: Option<Timestamp>,
+    /// Who took it from the shelf, and from which.
+    pub(crate) taken: Option<(Key, Target)>,
     pub(crate) standing: Standing,
 }
 
 impl Marks {
     pub(crate) fn of(order: &Order) -> Self {
-        let standing = match &order.phase {
-            _ if order.needs_a_person() => Standing::Dead,
-            phase if phase.is_open() => Standing::Open,
-            _ => Standing::AtRest,
-        };
-        Self { due: order.due(), shelf: order.shelf(), forget_at: order.forget_at(), standing }
+        Self {
+            due: order.due(),
+            shelf: order.shelf(),
+            forget_at: order.forget_at(),
+            taken: order.taker().map(|by| (by, order.terms.target)),
+            standing: Standing::of(order),
+        }
     }
 }
 
@@ -83,13 +78,15 @@ impl<'a> Head<'a> {
     }
 
     pub(crate) fn sum(&self) -> u64 {
-        let Marks { due, shelf, forget_at, standing: _ } = self.marks;
+        let Marks { due, shelf, forget_at, taken, standing: _ } = self.marks;
         let sum = Sum::new().bytes(&self.key.0).word(self.version.0).word(self.life.into());
         let sum = sum.maybe(due.map(Timestamp::as_millis)).maybe(forget_at.map(Timestamp::as_millis));
         let sum = match shelf {
             None => sum.word(0),
             Some((target, spoils)) => sum.word(1).bytes(&target.0).word(spoils.as_millis()),
         };
+        // Where nobody has taken it there is nothing to add up: that is how rows were summed before there were takers.
+        let sum = taken.map_or(sum, |(by, target)| sum.bytes(&by.0).bytes(&target.0));
         let sum =
             [self.phase, self.kind, self.tenant].iter().fold(sum, |sum, text| sum.bytes(text.as_bytes()));
         sum.word(self.record_sum).word(self.terms_sum).finish()
@@ -104,11 +101,11 @@ pub(crate) fn terms_sum(key: &Key, terms: &[u8]) -> u64 {
 /// In the order in which [`head`] and its friends read them.
 macro_rules! columns {
     () => {
-        "id, key, version, life, due, spoils, target, forget_at, phase, kind, tenant, record_sum, terms_sum, sum, record"
+        "id, key, version, life, due, spoils, target, forget_at, phase, kind, tenant, record_sum, terms_sum, sum, taker, record"
     };
 }
-const RECORD: usize = 14;
-const TERMS: usize = 15;
+const RECORD: usize = 15;
+const TERMS: usize = 16;
 
 /// Everything but large terms; of those, whether they are missing.
 pub(crate) const SCAN: &str = concat!(
@@ -117,7 +114,7 @@ pub(crate) const SCAN: &str = concat!(
     ", terms, terms IS NULL AND NOT EXISTS (SELECT 1 FROM large_terms AS l WHERE l.id = order_records.id) ",
     "FROM order_records"
 );
-const TERMS_MISSING: usize = 16;
+const TERMS_MISSING: usize = 17;
 
 /// One statement, because two would see two moments.
 const READ: &str = concat!(
@@ -177,12 +174,18 @@ pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, Flaw> {
         "dead" => Standing::Dead,
         _ => Standing::AtRest,
     };
-    let shelf = digest(row, 6).map(Target).zip(moment(5)?);
+    let target = digest(row, 6).map(Target);
     let head = Head {
         key: claimed_key(row).ok_or_else(|| Flaw::damaged("its key is none"))?,
         version: Version(need_number(row, 2)?),
         life: u32::try_from(need_number(row, 3)?).map_err(|_| Flaw::damaged("its life is none"))?,
-        marks: Marks { due: moment(4)?, shelf, forget_at: moment(7)?, standing },
+        marks: Marks {
+            due: moment(4)?,
+            shelf: target.zip(moment(5)?),
+            forget_at: moment(7)?,
+            taken: digest(row, 14).map(Key).zip(target),
+            standing,
+        },
         phase,
         kind: name(row, 9)?,
         tenant: name(row, 10)?,

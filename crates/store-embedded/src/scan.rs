@@ -3,6 +3,7 @@
 
 use crate::ledger::Ledger;
 use crate::row::{self, Flaw, Marks, SCAN, claimed_key, place_and_why, stand_in};
+use crate::sheets;
 use quittance_lifecycle::{Key, Timestamp};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
@@ -24,7 +25,7 @@ struct SetAside {
 
 pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
     let last: i64 = conn.query_row("SELECT max(last_version) FROM counter", [], |row| row.get(0))?;
-    let mut last_version = last.cast_unsigned();
+    let mut last_version = last.cast_unsigned().max(sheets::last_version(conn)?);
     let mut next_id = 1;
     let mut good = Vec::new();
     let mut bad = Vec::new();

@@ -2,17 +2,17 @@
 //! people read is in `views.sql`.
 
 use crate::home::{Home, OpenError};
+use crate::migrate::{columns, migrate};
 use crate::sum::Sum;
 use quittance_lifecycle::Tally;
 use rusqlite::Connection;
-use std::collections::BTreeSet;
 
 /// `QUIT`, in the header of the file.
 const APPLICATION_ID: i64 = 0x5155_4954;
 
 /// What is written, and all up to it is read. It also stands for what `due`, `spoils`, `target` and `forget_at` mean:
 /// whoever changes how an order derives them begins a new schema, and derives them anew for what is there.
-pub(crate) const VERSION: i64 = 1;
+pub(crate) const VERSION: i64 = 2;
 
 const TABLES: &str = include_str!("schema.sql");
 const VIEWS: &str = include_str!("views.sql");
@@ -52,7 +52,7 @@ fn views_sum() -> i64 {
 }
 
 fn is_up_to_date(conn: &Connection) -> rusqlite::Result<bool> {
-    if matches!(identity(conn)?, Identity::Nobody) {
+    if !matches!(identity(conn)?, Identity::Ours(VERSION)) {
         return Ok(false);
     }
     conn.query_row("SELECT views_sum = ?1 FROM counter", [views_sum()], |row| row.get(0))
@@ -89,16 +89,16 @@ fn write(conn: &Connection) -> rusqlite::Result<()> {
 }
 
 fn write_tables(conn: &Connection) -> rusqlite::Result<()> {
-    if matches!(identity(conn)?, Identity::Nobody) {
-        conn.execute_batch(TABLES)?;
-        conn.execute_batch(&format!(
-            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};"
-        ))?;
+    match identity(conn)? {
+        Identity::Nobody => {
+            conn.execute_batch(&format!("{TABLES} PRAGMA application_id = {APPLICATION_ID};"))?;
+        }
+        Identity::Ours(found) => migrate(conn, found)?,
+        // Whoever it is was sent away before.
+        Identity::Stranger => return Ok(()),
     }
-    let there: BTreeSet<String> = conn
-        .prepare("SELECT name FROM pragma_table_info('tallies')")?
-        .query_map([], |row| row.get(0))?
-        .collect::<rusqlite::Result<_>>()?;
+    conn.execute_batch(&format!("PRAGMA user_version = {VERSION};"))?;
+    let there = columns(conn, "tallies")?;
     for name in Tally::NAMES.iter().filter(|name| !there.contains(**name)) {
         conn.execute_batch(&format!("ALTER TABLE tallies ADD COLUMN {name} INTEGER NOT NULL DEFAULT 0"))?;
     }

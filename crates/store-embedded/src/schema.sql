@@ -1,4 +1,4 @@
--- The tables of the embedded store, schema 1. People read the views; only Quittance writes the tables.
+-- The tables of the embedded store, schema 2. People read the views; only Quittance writes the tables.
 --
 -- Numbers that count from zero to 2^64 (moments, versions, sums) are kept in SQLite's signed integers bit by bit, so
 -- that nothing is lost: a negative moment lies after the year 292,000,000. Moments are milliseconds since 1970.
@@ -12,7 +12,7 @@ CREATE TABLE order_records (
     life       INTEGER NOT NULL,
     due        INTEGER,          -- when it must be woken
     spoils     INTEGER,          -- when its answer spoils, while it stands on a shelf
-    target     BLOB,             -- the shelf on which it stands
+    target     BLOB,             -- the shelf on which it stands, or from which it was taken
     forget_at  INTEGER,          -- when its record may be forgotten
     phase      TEXT NOT NULL,
     kind       TEXT NOT NULL,
@@ -21,7 +21,8 @@ CREATE TABLE order_records (
     terms_sum  INTEGER NOT NULL, -- of the terms, wherever they are
     sum        INTEGER NOT NULL, -- of everything above
     record     TEXT NOT NULL,    -- JSON: see quittance-record
-    terms      TEXT              -- JSON; nothing if they are in `large_terms`
+    terms      TEXT,             -- JSON; nothing if they are in `large_terms`
+    taker      BLOB              -- the key of the order that took its answer from the shelf
 );
 
 -- The terms of orders that hold a picture or the like: written once, and not again at every step of the order.
@@ -34,11 +35,20 @@ CREATE TABLE large_terms (
 CREATE TABLE counter (last_version INTEGER NOT NULL, views_sum INTEGER NOT NULL);
 INSERT INTO counter VALUES (0, 0);
 
--- One row for each day, tenant and kind, with one column for each line of the books; those are added by name
+-- One row for each day, tenant, kind and site, with one column for each line of the books; those are added by name
 -- when the store is opened by a version that knows them.
 CREATE TABLE tallies (
     day    INTEGER NOT NULL,     -- since 1970
     tenant TEXT NOT NULL,
     kind   TEXT NOT NULL,
-    PRIMARY KEY (day, tenant, kind)
+    site   TEXT NOT NULL,        -- the host of the page, or nothing
+    PRIMARY KEY (day, tenant, kind, site)
+) WITHOUT ROWID;
+
+-- What nodes agree on besides orders: pools, and what reports have taught. Versions are numbers of writes, as above.
+CREATE TABLE sheets (
+    name    TEXT PRIMARY KEY,
+    version INTEGER NOT NULL,
+    sum     INTEGER NOT NULL,    -- of the other three
+    sheet   TEXT NOT NULL        -- JSON: see quittance-record
 ) WITHOUT ROWID;

@@ -6,7 +6,7 @@ use crate::cache::Miss;
 use crate::ledger::{Claims, Rung};
 use crate::reader::{Answer, Question};
 use crate::row::{Found, Kept};
-use crate::writer::{Done, Task, Write};
+use crate::writer::{Done, Taking, Task, Write};
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::{
@@ -20,6 +20,7 @@ const ROWS_AT_ONCE: usize = 256;
 const LOADING: &str = "loading an order";
 const COMMITTING: &str = "committing an order";
 const CLAIMING: &str = "claiming what is due";
+const TAKING: &str = "taking from a shelf";
 const LISTING: &str = "listing orders";
 const PURGING: &str = "purging orders";
 const COUNTING: &str = "adding to the books";
@@ -32,11 +33,11 @@ impl EmbeddedStore {
     async fn rows(&self, ids: Vec<i64>) -> Result<Rows, StoreError> {
         match self.shared().questions.ask(Question::Rows(ids)).await? {
             Answer::Rows(rows) => Ok(rows),
-            Answer::Books(_) => unreachable!("{ASKED}"),
+            _ => unreachable!("{ASKED}"),
         }
     }
 
-    async fn write(&self, task: Task) -> Result<Done, StoreError> {
+    pub(crate) async fn write(&self, task: Task) -> Result<Done, StoreError> {
         self.shared().tasks.ask(task).await
     }
 
@@ -171,7 +172,7 @@ impl Store for EmbeddedStore {
         let write = Write::new(expected, next, tally, at);
         match self.write(Task::Commit(Box::new(write))).await? {
             Done::Committed(commit) => Ok(commit),
-            Done::Counted | Done::Purged(_) => unreachable!("{ASKED}"),
+            _ => unreachable!("{ASKED}"),
         }
     }
 
@@ -191,6 +192,26 @@ impl Store for EmbeddedStore {
                 }
                 Err(error)
             }
+        }
+    }
+
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        self.shared().check_open(TAKING)?;
+        // Most shelves are empty, and every new order asks: that costs no wait for the disk.
+        if !self.shared().ledger().has_for(by, target, good_until) {
+            return Ok(None);
+        }
+        let taking = Taking { target: *target, good_until, by: *by, at, tally: *tally };
+        match self.write(Task::Take(Box::new(taking))).await? {
+            Done::Taken(taken) => Ok(taken),
+            _ => unreachable!("{ASKED}"),
         }
     }
 
@@ -249,7 +270,7 @@ impl Store for EmbeddedStore {
             match self.write(Task::Purge { now, limit: some }).await? {
                 Done::Purged(0) => break,
                 Done::Purged(count) => purged += count,
-                Done::Committed(_) | Done::Counted => unreachable!("{ASKED}"),
+                _ => unreachable!("{ASKED}"),
             }
         }
         Ok(purged)
@@ -267,7 +288,7 @@ impl Store for EmbeddedStore {
         self.shared().check_up(LISTING)?;
         match self.shared().questions.ask(Question::Books(from, to)).await? {
             Answer::Books(books) => Ok(books),
-            Answer::Rows(_) => unreachable!("{ASKED}"),
+            _ => unreachable!("{ASKED}"),
         }
     }
 }

@@ -50,6 +50,13 @@ SELECT lower(hex(o.key)) AS key, a.value ->> 'number' AS number,
        a.value ->> 'task' AS task
 FROM order_records AS o, json_each(iif(json_valid(o.record), o.record, '{}'), '$.attempts') AS a;
 
--- The books, by day (UTC), tenant and kind, with every line by name.
+-- The books, by day (UTC), tenant, kind and site, with every line by name.
 DROP VIEW IF EXISTS books;
 CREATE VIEW books AS SELECT date(day * 86400, 'unixepoch') AS date, * FROM tallies;
+
+-- The pools that people have set. `sheet` is all of each, as JSON.
+DROP VIEW IF EXISTS pools;
+CREATE VIEW pools AS
+SELECT json ->> '$.pool.name' AS name, json ->> '$.pool.tenant' AS tenant, json ->> '$.pool.kind' AS kind,
+       version, sheet
+FROM (SELECT *, iif(json_valid(sheet), sheet, NULL) AS json FROM sheets) WHERE json ->> 'is' = 'pool';

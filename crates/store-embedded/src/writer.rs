@@ -5,9 +5,10 @@ use crate::batch::Batch;
 use crate::purge;
 use crate::scan::{Scanned, scan};
 use crate::shared::Shared;
+use crate::sheets::SheetWrite;
 use crate::trouble::{Trouble, unavailable};
-use quittance_lifecycle::{Order, Tally, Timestamp};
-use quittance_ports::{Commit, Line, StoreError, Version};
+use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_ports::{Commit, Line, SheetWritten, StoreError, Version, Versioned};
 use quittance_record::{encode_order, encode_terms};
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -27,6 +28,8 @@ const DOING: &str = "writing to the disk";
 #[derive(Debug)]
 pub(crate) enum Task {
     Commit(Box<Write>),
+    Take(Box<Taking>),
+    Sheet(Box<SheetWrite>),
     Count(Box<(Line, Tally)>),
     Purge { now: Timestamp, limit: usize },
 }
@@ -50,9 +53,21 @@ impl Write {
     }
 }
 
+/// Somebody wants an answer from a shelf. Which one only the writer can say.
+#[derive(Debug)]
+pub(crate) struct Taking {
+    pub(crate) target: Target,
+    pub(crate) good_until: Timestamp,
+    pub(crate) by: Key,
+    pub(crate) at: Timestamp,
+    pub(crate) tally: Tally,
+}
+
 #[derive(Debug)]
 pub(crate) enum Done {
     Committed(Commit),
+    Taken(Option<Versioned>),
+    Sheet(SheetWritten),
     Counted,
     Purged(usize),
 }
@@ -87,7 +102,8 @@ impl Writer {
                 count += 1;
                 bytes += match task {
                     Task::Commit(write) => write.record.len() + write.terms.as_ref().map_or(0, Vec::len),
-                    Task::Count(_) => 0,
+                    Task::Sheet(write) => write.sheet.as_ref().map_or(0, Vec::len),
+                    Task::Take(_) | Task::Count(_) => 0,
                     // Comes alone: it must see what was written before it.
                     Task::Purge { .. } => usize::MAX / 2,
                 };

@@ -9,17 +9,25 @@ CREATE SEQUENCE {schema}.versions AS bigint MINVALUE 1 CACHE 1 NO CYCLE;
 
 -- One row for each order. Its primary key alone decides who made an order, and so who pays.
 CREATE TABLE {schema}.orders (
-    key       bytea PRIMARY KEY, -- 32 bytes
-    version   bigint NOT NULL,   -- the write that made this row what it is
-    alarm     bigint,            -- when it must be woken, or when its claim lapses
-    target    bytea,             -- the shelf on which its answer stands
-    spoils    bigint,            -- and when it spoils
-    forget_at bigint,            -- when the row may be forgotten
-    standing  smallint NOT NULL, -- 0 open, 1 waits for a person, 2 at rest
-    awaited   boolean NOT NULL,  -- whether whoever waits for it has nothing to be told yet
-    digest    bytea,             -- SHA-256 of the terms if they are large: they are not sent again at every step
-    record    bytea NOT NULL,    -- JSON: see quittance-record
-    terms     bytea NOT NULL     -- JSON
+    key         bytea PRIMARY KEY, -- 32 bytes
+    version     bigint NOT NULL,   -- the write that made this row what it is
+    alarm       bigint,            -- when it must be woken, or when its claim lapses
+    target      bytea,             -- the shelf on which its answer stands, or from which it was taken
+    spoils      bigint,            -- and when it spoils
+    taker       bytea,             -- the order that has taken it from there
+    taken_at    bigint,            -- and when, for as long as the record does not tell it yet: whoever reads it must add it
+    once_alarm  bigint,            -- of an answer on the shelf, the alarm that it has once it is taken; and the other way
+                                   -- round, should it have to be put back
+    once_forget bigint,            -- and when it may then be forgotten
+    tenant      bytea,             -- of an answer on the shelf, whose books
+    kind        bytea,
+    site        bytea,
+    forget_at   bigint,            -- when the row may be forgotten
+    standing    smallint NOT NULL, -- 0 open, 1 waits for a person, 2 at rest
+    awaited     boolean NOT NULL,  -- whether whoever waits for it has nothing to be told yet
+    digest      bytea,             -- SHA-256 of the terms if they are large: they are not sent again at every step
+    record      bytea NOT NULL,    -- JSON: see quittance-record
+    terms       bytea NOT NULL     -- JSON
 ) WITH (
     -- Rows are written over and over: there is room for the next one beside each, and the dead ones are soon swept out.
     fillfactor = 70,
@@ -35,20 +43,22 @@ CREATE TABLE {schema}.orders (
 ALTER TABLE {schema}.orders ALTER COLUMN record SET STORAGE MAIN;
 
 CREATE INDEX orders_due ON {schema}.orders (alarm, key) WHERE alarm IS NOT NULL;
-CREATE INDEX orders_shelf ON {schema}.orders (target, spoils, key) WHERE target IS NOT NULL;
+CREATE INDEX orders_shelf ON {schema}.orders (target, spoils, key) WHERE target IS NOT NULL AND taker IS NULL;
+CREATE INDEX orders_taken ON {schema}.orders (taker, target) WHERE taker IS NOT NULL;
 CREATE INDEX orders_forgettable ON {schema}.orders (forget_at, key) WHERE forget_at IS NOT NULL;
 CREATE INDEX orders_listed ON {schema}.orders (standing, key) WHERE standing <> 2;
 
--- The books: one row for each day, tenant, kind and line, in as many parts as writers have added to it, so that they need not
--- wait for each other. The sum of the parts counts. A line that a later version adds needs no new schema.
+-- The books: one row for each day, tenant, kind, site and line, in as many parts as writers have added to it, so that they
+-- need not wait for each other. The sum of the parts counts. A line that a later version adds needs no new schema.
 CREATE TABLE {schema}.tallies (
     day    bigint NOT NULL, -- since 1970
     tenant bytea NOT NULL,
     kind   bytea NOT NULL,
+    site   bytea NOT NULL,
     line   text COLLATE "C" NOT NULL,
     shard  smallint NOT NULL,
     amount bigint NOT NULL, -- it stops at 2^63 - 1
-    PRIMARY KEY (day, tenant, kind, line, shard)
+    PRIMARY KEY (day, tenant, kind, site, line, shard)
 ) WITH (
     fillfactor = 40,
     autovacuum_vacuum_scale_factor = 0.1,
@@ -75,6 +85,13 @@ CREATE TABLE {schema}.filling (
     note       bytea NOT NULL
 );
 
+-- What all nodes must agree on besides orders.
+CREATE TABLE {schema}.sheets (
+    name    bytea PRIMARY KEY,
+    version bigint NOT NULL,
+    sheet   bytea NOT NULL -- JSON
+) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+
 -- What all nodes must have in common, drawn by the first of them.
 CREATE TABLE {schema}.secrets (
     name   text COLLATE "C" PRIMARY KEY,
@@ -97,11 +114,13 @@ CREATE TABLE {schema}.secrets (
 CREATE FUNCTION {schema}.commit_orders(
     numbers int4[], keys bytea[], expectations int8[], alarms int8[], targets bytea[], spoilings int8[], forgettings int8[],
     standings int2[], awaitings bool[], digests bytea[], records bytea[], all_terms bytea[],
-    book_numbers int4[], days int8[], tenants bytea[], kinds bytea[], lines text[], amounts int8[], part int2,
+    takers bytea[], once_alarms int8[], once_forgettings int8[],
+    shelf_tenants bytea[], shelf_kinds bytea[], shelf_sites bytea[],
+    book_numbers int4[], days int8[], tenants bytea[], kinds bytea[], sites bytea[], lines text[], amounts int8[], part int2,
     channel text, heading text, versions regclass
 ) RETURNS TABLE (
     sealed bytea, number int4, done int8, wants_terms bool,
-    there_key bytea, there_version int8, there_record bytea, there_terms bytea
+    there_key bytea, there_version int8, there_record bytea, there_terms bytea, there_taker bytea, there_taken_at int8
 ) LANGUAGE plpgsql VOLATILE ROWS 10
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
 AS $commit$
@@ -118,12 +137,14 @@ BEGIN
         RETURN;
     END IF;
     FOR i IN
-        SELECT wanted.*, o.version AS there_version, o.record AS there_record, o.terms AS there_terms
+        SELECT wanted.*, o.version AS there_version, o.record AS there_record, o.terms AS there_terms,
+               o.taker AS there_taker, o.taken_at AS there_taken_at
         FROM unnest(numbers, keys, expectations, alarms, targets, spoilings, forgettings, standings, awaitings, digests,
-                    records, all_terms)
-                AS wanted(n, key, expected, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms)
+                    records, all_terms, takers, once_alarms, once_forgettings, shelf_tenants, shelf_kinds, shelf_sites)
+                AS wanted(n, key, expected, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms,
+                          taker, once_alarm, once_forget, tenant, kind, site)
             LEFT JOIN LATERAL (
-                SELECT t.version, t.record, t.terms FROM {schema}.orders AS t
+                SELECT t.version, t.record, t.terms, t.taker, t.taken_at FROM {schema}.orders AS t
                 WHERE t.key = wanted.key AND wanted.expected = 0 OFFSET 0
             ) AS o ON true
         ORDER BY wanted.expected = 0, wanted.key
@@ -135,28 +156,33 @@ BEGIN
         there_version := i.there_version;
         there_record := i.there_record;
         there_terms := i.there_terms;
+        there_taker := i.there_taker;
+        there_taken_at := i.there_taken_at;
         IF i.expected <> 0 THEN
             UPDATE {schema}.orders AS o
             SET version = nextval(versions), alarm = i.alarm, target = i.target, spoils = i.spoils,
                 forget_at = i.forget_at, standing = i.standing, awaited = i.awaited, digest = i.digest,
-                record = i.record, terms = coalesce(i.terms, o.terms)
+                record = i.record, terms = coalesce(i.terms, o.terms), taker = i.taker, taken_at = NULL,
+                once_alarm = i.once_alarm, once_forget = i.once_forget, tenant = i.tenant, kind = i.kind, site = i.site
             WHERE o.key = i.key AND o.version = i.expected AND (i.terms IS NOT NULL OR o.digest = i.digest)
             RETURNING o.version INTO done;
             IF done IS NULL THEN
-                SELECT o.version, o.record, o.terms,
+                SELECT o.version, o.record, o.terms, o.taker, o.taken_at,
                        o.version = i.expected AND i.terms IS NULL AND o.digest IS DISTINCT FROM i.digest
-                INTO there_version, there_record, there_terms, wants_terms
+                INTO there_version, there_record, there_terms, there_taker, there_taken_at, wants_terms
                 FROM {schema}.orders AS o WHERE o.key = i.key;
             END IF;
         ELSIF there_version IS NULL THEN
             INSERT INTO {schema}.orders AS o
-                (key, version, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms)
+                (key, version, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms,
+                 taker, once_alarm, once_forget, tenant, kind, site)
             VALUES (i.key, nextval(versions), i.alarm, i.target, i.spoils, i.forget_at, i.standing, i.awaited,
-                    i.digest, i.record, i.terms)
+                    i.digest, i.record, i.terms, i.taker, i.once_alarm, i.once_forget, i.tenant, i.kind, i.site)
             ON CONFLICT (key) DO NOTHING
             RETURNING o.version INTO done;
             IF done IS NULL THEN
-                SELECT o.version, o.record, o.terms INTO there_version, there_record, there_terms
+                SELECT o.version, o.record, o.terms, o.taker, o.taken_at
+                INTO there_version, there_record, there_terms, there_taker, there_taken_at
                 FROM {schema}.orders AS o WHERE o.key = i.key;
             END IF;
         END IF;
@@ -169,17 +195,149 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     IF cardinality(lines) > 0 THEN
-        INSERT INTO {schema}.tallies AS t (day, tenant, kind, line, shard, amount)
-        SELECT b.day, b.tenant, b.kind, b.line, part, least(sum(b.amount), 9223372036854775807)::int8
-        FROM unnest(book_numbers, days, tenants, kinds, lines, amounts) AS b(n, day, tenant, kind, line, amount)
+        INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, line, shard, amount)
+        SELECT b.day, b.tenant, b.kind, b.site, b.line, part, least(sum(b.amount), 9223372036854775807)::int8
+        FROM unnest(book_numbers, days, tenants, kinds, sites, lines, amounts)
+                AS b(n, day, tenant, kind, site, line, amount)
         WHERE b.n IS NULL OR won[b.n]
-        GROUP BY b.day, b.tenant, b.kind, b.line ORDER BY b.day, b.tenant, b.kind, b.line
-        ON CONFLICT (day, tenant, kind, line, shard) DO UPDATE SET amount =
+        GROUP BY b.day, b.tenant, b.kind, b.site, b.line ORDER BY b.day, b.tenant, b.kind, b.site, b.line
+        ON CONFLICT (day, tenant, kind, site, line, shard) DO UPDATE SET amount =
             CASE WHEN t.amount > 9223372036854775807 - excluded.amount THEN 9223372036854775807
                  ELSE t.amount + excluded.amount END;
     END IF;
     IF news <> '' THEN
         PERFORM pg_notify(channel, heading || news);
     END IF;
+END
+$commit$;
+
+-- The one way in which answers leave their shelves: many takers at once, in the order of their locks. The rows stay as they
+-- were written, and tell beside the record who has taken them.
+--
+-- - Of two calls for the same taker and shelf, the second waits at the lock until it can see what the first has got.
+-- - What others have in hand is passed over, so that takers do not wait for each other. If nothing else is left, it is waited
+--   for, unless a row was taken here already: whoever holds one and waits for another could wait for ever. Then it is said
+--   that it is worth asking again.
+-- - The books of an answer stand in its row.
+-- - Writes that the caller could not understand are named, and passed over: no two have the same version.
+CREATE FUNCTION {schema}.take_orders(
+    numbers int4[], targets bytea[], good_untils int8[], takers bytea[], locks int8[], moments int8[], days int8[],
+    book_numbers int4[], lines text[], amounts int8[], part int2,
+    broken int8[], versions regclass
+) RETURNS TABLE (
+    sealed bytea, number int4, is_new bool, again bool,
+    there_key bytea, there_version int8, there_record bytea, there_terms bytea, there_taker bytea, there_taken_at int8
+) LANGUAGE plpgsql VOLATILE ROWS 10
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $commit$
+DECLARE
+    i record;
+    id int8;
+    taken record;
+    won int4[];
+    won_days int8[];
+    won_tenants bytea[];
+    won_kinds bytea[];
+    won_sites bytea[];
+BEGIN
+    SELECT s.note INTO sealed FROM {schema}.seal AS s;
+    IF FOUND THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    FOREACH id IN ARRAY locks LOOP
+        PERFORM pg_advisory_xact_lock(id);
+    END LOOP;
+    FOR i IN
+        SELECT * FROM unnest(numbers, targets, good_untils, takers, moments, days)
+            AS wanted(n, target, good_until, taker, at, day)
+    LOOP
+        number := i.n;
+        is_new := false;
+        again := false;
+        SELECT o.key, o.version, o.record, o.terms, o.taker, o.taken_at
+        INTO there_key, there_version, there_record, there_terms, there_taker, there_taken_at
+        FROM {schema}.orders AS o
+        WHERE o.taker = i.taker AND o.target = i.target AND o.version <> ALL (broken)
+        ORDER BY o.version DESC LIMIT 1;
+        IF there_key IS NULL THEN
+            SELECT o.key INTO there_key FROM {schema}.orders AS o
+            WHERE o.target = i.target AND o.spoils >= i.good_until AND o.taker IS NULL AND o.version <> ALL (broken)
+            ORDER BY o.spoils, o.key LIMIT 1 FOR UPDATE OF o SKIP LOCKED;
+            IF there_key IS NULL AND won IS NULL THEN
+                SELECT o.key INTO there_key FROM {schema}.orders AS o
+                WHERE o.target = i.target AND o.spoils >= i.good_until AND o.taker IS NULL AND o.version <> ALL (broken)
+                ORDER BY o.spoils, o.key LIMIT 1 FOR UPDATE OF o;
+            ELSIF there_key IS NULL THEN
+                again := EXISTS (
+                    SELECT FROM {schema}.orders AS o
+                    WHERE o.target = i.target AND o.spoils >= i.good_until AND o.taker IS NULL AND o.version <> ALL (broken));
+            END IF;
+            is_new := there_key IS NOT NULL;
+        END IF;
+        IF is_new THEN
+            UPDATE {schema}.orders AS o
+            SET version = nextval(versions), taker = i.taker, taken_at = i.at, alarm = o.once_alarm, once_alarm = o.alarm,
+                forget_at = o.once_forget, once_forget = o.forget_at
+            WHERE o.key = there_key
+            RETURNING o.version, o.record, o.terms, o.taker, o.taken_at, o.tenant, o.kind, o.site INTO taken;
+            there_version := taken.version;
+            there_record := taken.record;
+            there_terms := taken.terms;
+            there_taker := taken.taker;
+            there_taken_at := taken.taken_at;
+            won := array_append(won, i.n);
+            won_days := array_append(won_days, i.day);
+            won_tenants := array_append(won_tenants, taken.tenant);
+            won_kinds := array_append(won_kinds, taken.kind);
+            won_sites := array_append(won_sites, taken.site);
+        END IF;
+        RETURN NEXT;
+    END LOOP;
+    IF won IS NOT NULL AND cardinality(lines) > 0 THEN
+        INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, line, shard, amount)
+        SELECT w.day, w.tenant, w.kind, w.site, b.line, part, least(sum(b.amount), 9223372036854775807)::int8
+        FROM unnest(won, won_days, won_tenants, won_kinds, won_sites) AS w(n, day, tenant, kind, site)
+            JOIN unnest(book_numbers, lines, amounts) AS b(n, line, amount) ON b.n = w.n
+        GROUP BY w.day, w.tenant, w.kind, w.site, b.line ORDER BY w.day, w.tenant, w.kind, w.site, b.line
+        ON CONFLICT (day, tenant, kind, site, line, shard) DO UPDATE SET amount =
+            CASE WHEN t.amount > 9223372036854775807 - excluded.amount THEN 9223372036854775807
+                 ELSE t.amount + excluded.amount END;
+    END IF;
+END
+$commit$;
+
+-- Writes one sheet, or takes it away, if it still has the version that is expected. Only whoever adds one keeps other writers
+-- out: there is room for so many, and two who come at once must not both have the last place.
+CREATE FUNCTION {schema}.write_sheet(
+    called bytea, expected int8, written bytea, sheets_max int8, versions regclass
+) RETURNS TABLE (sealed bytea, done int8, is_full bool) LANGUAGE plpgsql VOLATILE ROWS 1
+AS $commit$
+BEGIN
+    SELECT s.note INTO sealed FROM {schema}.seal AS s;
+    is_full := false;
+    IF FOUND THEN
+        NULL;
+    ELSIF written IS NULL AND expected = 0 THEN
+        IF NOT EXISTS (SELECT FROM {schema}.sheets AS s WHERE s.name = called) THEN
+            done := nextval(versions);
+        END IF;
+    ELSIF written IS NULL THEN
+        DELETE FROM {schema}.sheets AS s WHERE s.name = called AND s.version = expected
+        RETURNING nextval(versions) INTO done;
+    ELSIF expected <> 0 THEN
+        UPDATE {schema}.sheets AS s SET version = nextval(versions), sheet = written
+        WHERE s.name = called AND s.version = expected RETURNING s.version INTO done;
+    ELSE
+        LOCK TABLE {schema}.sheets IN SHARE ROW EXCLUSIVE MODE;
+        IF NOT EXISTS (SELECT FROM {schema}.sheets AS s WHERE s.name = called) THEN
+            is_full := (SELECT count(*) >= sheets_max FROM {schema}.sheets);
+            IF NOT is_full THEN
+                INSERT INTO {schema}.sheets AS s (name, version, sheet) VALUES (called, nextval(versions), written)
+                RETURNING s.version INTO done;
+            END IF;
+        END IF;
+    END IF;
+    RETURN NEXT;
 END
 $commit$;

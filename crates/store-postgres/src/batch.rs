@@ -4,7 +4,7 @@ use crate::desk::{Batch, Contest, Write};
 use crate::lane::Params;
 use crate::row::{self, Found, column};
 use crate::trouble::{Sealed, Trouble};
-use quittance_lifecycle::{Key, Tally};
+use quittance_lifecycle::{Key, Tally, Terms};
 use quittance_ports::{Day, Line, Version};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
@@ -35,6 +35,12 @@ pub(crate) struct Columns<'a> {
     digest: Vec<Option<&'a [u8]>>,
     record: Vec<&'a [u8]>,
     terms: Vec<Option<&'a [u8]>>,
+    taker: Vec<Option<&'a [u8]>>,
+    once_alarm: Vec<Option<i64>>,
+    once_forget: Vec<Option<i64>>,
+    tenant: Vec<Option<&'a [u8]>>,
+    kind: Vec<Option<&'a [u8]>>,
+    site: Vec<Option<&'a [u8]>>,
     books: Books<'a>,
 }
 
@@ -44,6 +50,7 @@ struct Books<'a> {
     day: Vec<i64>,
     tenant: Vec<&'a [u8]>,
     kind: Vec<&'a [u8]>,
+    site: Vec<&'a [u8]>,
     line: Vec<&'static str>,
     amount: Vec<i64>,
 }
@@ -53,12 +60,12 @@ impl<'a> Columns<'a> {
         let mut columns = Self::default();
         for (number, Contest { write, .. }) in (0..).zip(&batch.contests) {
             columns.push(number, write);
-            let terms = &write.order.terms;
-            columns.books.push(Some(number), Day::of(write.at), &terms.tenant, &terms.kind, &write.tally);
+            let Terms { tenant, kind, site, .. } = &*write.order.terms;
+            columns.books.push(Some(number), Day::of(write.at), [tenant, kind, site], &write.tally);
         }
         for addition in &batch.additions {
-            let Line { day, tenant, kind } = &addition.line;
-            columns.books.push(None, *day, tenant, kind, &addition.tally);
+            let Line { day, tenant, kind, site } = &addition.line;
+            columns.books.push(None, *day, [tenant, kind, site], &addition.tally);
         }
         columns
     }
@@ -69,14 +76,21 @@ impl<'a> Columns<'a> {
         self.key.push(&write.order.key.0);
         self.expected.push(write.expected.0.cast_signed());
         self.alarm.push(marks.alarm);
-        self.target.push(marks.shelf.as_ref().map(|(target, _)| &target.0[..]));
-        self.spoils.push(marks.shelf.map(|(_, spoils)| spoils));
+        self.target.push(marks.target.as_ref().map(|target| &target.0[..]));
+        self.spoils.push(marks.shelved.map(|shelved| shelved.spoils));
         self.forget_at.push(marks.forget_at);
         self.standing.push(marks.standing);
         self.awaited.push(marks.awaited);
         self.digest.push(write.digest.as_ref().map(|digest| &digest[..]));
         self.record.push(&write.record);
         self.terms.push(write.sends_terms.then_some(&*write.terms));
+        self.taker.push(marks.taker.as_ref().map(|taker| &taker.0[..]));
+        self.once_alarm.push(marks.shelved.and_then(|shelved| shelved.alarm));
+        self.once_forget.push(marks.shelved.and_then(|shelved| shelved.forget_at));
+        let books = marks.shelved.map(|_| &*write.order.terms);
+        self.tenant.push(books.map(|terms| terms.tenant.as_bytes()));
+        self.kind.push(books.map(|terms| terms.kind.as_bytes()));
+        self.site.push(books.map(|terms| terms.site.as_bytes()));
     }
 
     /// In the order in which the statement counts them; `rest` stands behind the columns.
@@ -95,10 +109,17 @@ impl<'a> Columns<'a> {
             (&self.digest, Type::BYTEA_ARRAY),
             (&self.record, Type::BYTEA_ARRAY),
             (&self.terms, Type::BYTEA_ARRAY),
+            (&self.taker, Type::BYTEA_ARRAY),
+            (&self.once_alarm, Type::INT8_ARRAY),
+            (&self.once_forget, Type::INT8_ARRAY),
+            (&self.tenant, Type::BYTEA_ARRAY),
+            (&self.kind, Type::BYTEA_ARRAY),
+            (&self.site, Type::BYTEA_ARRAY),
             (&books.number, Type::INT4_ARRAY),
             (&books.day, Type::INT8_ARRAY),
             (&books.tenant, Type::BYTEA_ARRAY),
             (&books.kind, Type::BYTEA_ARRAY),
+            (&books.site, Type::BYTEA_ARRAY),
             (&books.line, Type::TEXT_ARRAY),
             (&books.amount, Type::INT8_ARRAY),
         ];
@@ -108,12 +129,14 @@ impl<'a> Columns<'a> {
 }
 
 impl<'a> Books<'a> {
-    fn push(&mut self, number: Option<i32>, day: Day, tenant: &'a str, kind: &'a str, tally: &Tally) {
+    fn push(&mut self, number: Option<i32>, day: Day, of: [&'a str; 3], tally: &Tally) {
+        let [tenant, kind, site] = of.map(str::as_bytes);
         for (line, amount) in tally.lines().filter(|(_, amount)| *amount > 0) {
             self.number.push(number);
             self.day.push(row::count(day.0));
-            self.tenant.push(tenant.as_bytes());
-            self.kind.push(kind.as_bytes());
+            self.tenant.push(tenant);
+            self.kind.push(kind);
+            self.site.push(site);
             self.line.push(line);
             self.amount.push(row::count(amount));
         }

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | write | hands it to one of a few writers, which take all that wait into one call of one function over arrays |
 //! | place what is there already | the same: it tells what stands there, and writes nothing |
+//! | give away what is on a shelf | the same with takers: the server picks, and notes beside the record who got it and when |
 //! | find what is due | asks for it with `SKIP LOCKED`, so that nodes do not wait for each other |
 //! | wake whoever waits | one `NOTIFY` for each statement that has news, on a connection that only listens |
 //! | not miss what was lost | re-checks slowly what somebody waits for, and faster while nothing is heard |
@@ -15,7 +16,8 @@
 //! # For people with `psql`
 //!
 //! The tables are in `migrations/`, with a word on each column. A record is JSON: `SELECT convert_from(record, 'UTF8') FROM
-//! quittance.orders`. Read them at any time; write to them only if you know what a version is.
+//! quittance.orders`; where `taken_at` is not null, the answer has gone to `taker` since it was written. Read them at any
+//! time; write to them only if you know what a version is.
 //!
 //! # When something is wrong
 //!
@@ -39,6 +41,8 @@ mod settings;
 mod shared;
 mod statements;
 mod store;
+mod taker;
+mod takings;
 mod tls;
 mod trouble;
 mod writer;
@@ -52,6 +56,7 @@ use crate::listener::Listener;
 use crate::schema::{STEPS, Schema};
 use crate::shared::Shared;
 use crate::statements::Statements;
+use crate::taker::Taker;
 use crate::tls::BadCa;
 use crate::writer::Writer;
 use std::fmt;
@@ -111,6 +116,11 @@ impl PostgresStore {
         let shared = Arc::new(Shared::new(settings, statements, node, lanes));
         for number in 0..shared.writers.len() {
             tasks.push(tokio::spawn(Writer { shared: Arc::clone(&shared), number }.run()));
+        }
+        for number in 0..shared.readers.len() {
+            tasks.push(tokio::spawn(
+                Taker { shared: Arc::clone(&shared), number: shared.writers.len() + number }.run(),
+            ));
         }
         let tried = watch::Sender::new(false);
         let mut is_tried = tried.subscribe();

@@ -1,6 +1,7 @@
-//! Who works on this store, by the clock of the server, and whether it is closed.
+//! Who works on this store, by the clock of the server, what all of them must agree on, and whether it is closed.
 
 use crate::PostgresStore;
+use crate::batch;
 use crate::checkup;
 use crate::lane::Params;
 use crate::notices::hex;
@@ -9,13 +10,18 @@ use crate::trouble::Trouble;
 use async_trait::async_trait;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::roster::CARD_LIFE;
-use quittance_ports::{Card, Finding, Roll, Roster, Signed, StoreError};
-use quittance_record::{decode_card, encode_card};
+use quittance_ports::sheet::SHEETS_MAX;
+use quittance_ports::{
+    Card, Finding, Roll, Roster, Sheet, SheetFound, SheetWritten, Signed, StoreError, Version,
+};
+use quittance_record::{decode_card, decode_sheet, encode_card, encode_sheet};
 use tokio_postgres::types::Type;
 
 const SIGNING: &str = "signing in";
 const CALLING: &str = "calling the roll";
 const SEALING: &str = "sealing the store";
+const READING: &str = "reading the sheets";
+const WRITING: &str = "writing a sheet";
 const LOOKING: &str = "looking at the server's settings";
 const SHARING: &str = "sharing the secret of the nodes";
 
@@ -82,6 +88,37 @@ impl PostgresStore {
         shared.reader().run(&seal).await
     }
 
+    async fn read_sheets(&self) -> Result<Vec<SheetFound>, Trouble> {
+        let rows = self.shared().ask(&self.shared().statements.sheets, &[]).await?;
+        let mut sheets = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let name = String::from_utf8(column::<&[u8]>(row, 0)?.to_vec());
+            // What a later version has written in another way is not understood here.
+            let (Ok(name), Ok(sheet)) = (name, decode_sheet(column(row, 2)?)) else { continue };
+            sheets.push(SheetFound { name, version: row::version(column(row, 1)?), sheet });
+        }
+        Ok(sheets)
+    }
+
+    async fn swap_sheet(
+        &self,
+        name: &str,
+        expected: Version,
+        sheet: Option<&Sheet>,
+    ) -> Result<SheetWritten, Trouble> {
+        let (name, expected, written) = (name.as_bytes(), expected.0.cast_signed(), sheet.map(encode_sheet));
+        let room = row::count(SHEETS_MAX as u64);
+        let params: Params<'_> =
+            &[(&name, Type::BYTEA), (&expected, Type::INT8), (&written, Type::BYTEA), (&room, Type::INT8)];
+        let rows = self.shared().ask(&self.shared().statements.write_sheet, params).await?;
+        batch::sealed(&rows)?;
+        Ok(match (column::<Option<i64>>(&rows[0], 1)?, column(&rows[0], 2)?) {
+            (Some(version), _) => SheetWritten::Done(row::version(version)),
+            (None, true) => SheetWritten::NoRoom,
+            (None, false) => SheetWritten::Conflict,
+        })
+    }
+
     async fn note(&self, statement: &str) -> Result<Option<String>, Trouble> {
         let rows = self.shared().ask(statement, &[]).await?;
         let read = |row| Ok(String::from_utf8_lossy(column(row, 0)?).into_owned());
@@ -124,6 +161,19 @@ impl Roster for PostgresStore {
 
     async fn filling(&self) -> Result<Option<String>, StoreError> {
         self.note(&self.shared().statements.filling).await.map_err(|trouble| trouble.while_doing(SEALING))
+    }
+
+    async fn sheets(&self) -> Result<Vec<SheetFound>, StoreError> {
+        self.read_sheets().await.map_err(|trouble| trouble.while_doing(READING))
+    }
+
+    async fn write_sheet(
+        &self,
+        name: &str,
+        expected: Version,
+        sheet: Option<&Sheet>,
+    ) -> Result<SheetWritten, StoreError> {
+        self.swap_sheet(name, expected, sheet).await.map_err(|trouble| trouble.while_doing(WRITING))
     }
 
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {

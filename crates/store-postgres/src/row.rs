@@ -2,7 +2,7 @@
 
 use crate::trouble::Trouble;
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
-use quittance_ports::{Unreadable, Version, Versioned};
+use quittance_ports::{Standing, Unreadable, Version, Versioned};
 use quittance_record::{RecordError, decode_order, decode_terms};
 use std::sync::Arc;
 use tokio_postgres::Row;
@@ -13,33 +13,53 @@ pub(crate) const SENT_TERMS_BYTES_MAX: usize = 2000;
 
 pub(crate) const OPEN: i16 = 0;
 pub(crate) const DEAD: i16 = 1;
-pub(crate) const AT_REST: i16 = 2;
+const AT_REST: i16 = 2;
 
 /// All that follows from the phase of an order.
 #[derive(Clone, Debug)]
 pub(crate) struct Marks {
     pub(crate) alarm: Option<i64>,
-    pub(crate) shelf: Option<(Target, i64)>,
+    /// The shelf on which its answer stands, or from which it was taken.
+    pub(crate) target: Option<Target>,
+    pub(crate) shelved: Option<Shelved>,
+    pub(crate) taker: Option<Key>,
     pub(crate) forget_at: Option<i64>,
     pub(crate) standing: i16,
     pub(crate) awaited: bool,
 }
 
+/// What the server must know of an answer on the shelf to give it away by itself.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shelved {
+    pub(crate) spoils: i64,
+    /// Once it is taken.
+    pub(crate) alarm: Option<i64>,
+    pub(crate) forget_at: Option<i64>,
+}
+
 impl Marks {
     pub(crate) fn of(order: &Order) -> Self {
-        let standing = match &order.phase {
-            _ if order.needs_a_person() => DEAD,
-            phase if phase.is_open() => OPEN,
-            _ => AT_REST,
-        };
+        let taker = order.taker();
+        let (shelf, shelved) = order.shelf().map(|(target, spoils)| (target, shelved(order, spoils))).unzip();
         Self {
             alarm: order.due().map(moment),
-            shelf: order.shelf().map(|(target, spoils)| (target, moment(spoils))),
+            target: shelf.or_else(|| taker.map(|_| order.terms.target)),
+            shelved,
+            taker,
             forget_at: order.forget_at().map(moment),
-            standing,
+            standing: match Standing::of(order) {
+                Standing::Open => OPEN,
+                Standing::Dead => DEAD,
+                Standing::AtRest => AT_REST,
+            },
             awaited: order.is_awaited(),
         }
     }
+}
+
+fn shelved(order: &Order, spoils: Timestamp) -> Shelved {
+    let (alarm, forget_at) = order.once_taken();
+    Shelved { spoils: moment(spoils), alarm: alarm.map(moment), forget_at: forget_at.map(moment) }
 }
 
 /// Moments in an index must sort as they lie in time; what lies beyond is as far as it goes.
@@ -78,17 +98,30 @@ pub(crate) struct Broken {
     pub(crate) unreadable: Unreadable,
 }
 
-/// The columns `key, version, record, terms`, from `first` on.
+/// The columns `key, version, record, terms, taker, taken_at`, from `first` on. If there is a moment in the last one, the
+/// server has given the answer away, and the record does not say so yet.
 pub(crate) fn found(row: &Row, first: usize) -> Result<Found, Trouble> {
     let key = key(column(row, first)?)?;
     let version = version(column(row, first + 1)?);
     let (record, terms) = (column::<&[u8]>(row, first + 2)?, column::<&[u8]>(row, first + 3)?);
+    let taken = taken(row, first + 4)?;
     let broken = |detail| Broken { version, unreadable: Unreadable { key, detail } };
     Ok(match decode(record, terms) {
-        Ok(order) if order.key == key => Ok(Versioned { version, order: Arc::new(order) }),
+        Ok(order) if order.key == key => {
+            let order = match taken {
+                Some((by, at)) => order.taken(by, at),
+                None => order,
+            };
+            Ok(Versioned { version, order: Arc::new(order) })
+        }
         Ok(_) => Err(broken("the row holds the record of another order".to_owned())),
         Err(error) => Err(broken(error.to_string())),
     })
+}
+
+fn taken(row: &Row, first: usize) -> Result<Option<(Key, Timestamp)>, Trouble> {
+    let Some(at) = column::<Option<i64>>(row, first + 1)? else { return Ok(None) };
+    Ok(Some((key(column(row, first)?)?, read_moment(at))))
 }
 
 fn decode(record: &[u8], terms: &[u8]) -> Result<Order, RecordError> {

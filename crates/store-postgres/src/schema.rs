@@ -50,12 +50,13 @@ pub enum OpenError {
     )]
     Newer { address: String, found: i32, known: i32 },
     #[error(
-        "the schema at {address} is of version {found}, and this version of Quittance needs {known}: let it migrate by \
-         itself, or run the migrations by hand"
+        "the schema at {address} is of version {found}, and this version of Quittance needs {known}: run `quittance \
+         store migrate`, or let it migrate by itself (store.migrate = true)"
     )]
     Older { address: String, found: i32, known: i32 },
     #[error(
-        "the user may not make or change the schema at {address}: {why}; let its owner run the migrations, and grant us its use"
+        "the user may not make or change the schema at {address}: {why}; let its owner run `quittance store migrate`, and grant \
+         us its use"
     )]
     NotAllowed { address: String, why: String },
     #[error("PostgreSQL at {address} can only be read: {why}")]

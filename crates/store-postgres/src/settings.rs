@@ -165,6 +165,12 @@ impl Settings {
         format!("postgres://{user}{}{port}/{database}?schema={}", hosts.join(","), self.schema)
     }
 
+    /// Where the tables are, as it is called and not as it was escaped.
+    #[must_use]
+    pub fn schema(&self) -> &str {
+        &self.schema
+    }
+
     pub(crate) fn listen_server(&self) -> &Server {
         self.listen.as_ref().unwrap_or(&self.server)
     }
@@ -262,6 +268,7 @@ mod tests {
         let url = "postgres://ann:s3cr%40t@db.example.com:6432/orders?schema=so%20many&connections=9&sslmode=verify-full";
         let settings = Settings::parse(url).unwrap();
         assert_eq!(settings.address(), "postgres://ann@db.example.com:6432/orders?schema=so many");
+        assert_eq!(settings.schema(), "so many");
         assert_eq!((settings.connections, settings.server.protection), (9, Protection::VerifyFull));
         assert_eq!(settings.server.config.get_password(), Some(&b"s3cr@t"[..]));
         assert!(!format!("{settings:?}").contains("s3cr"));

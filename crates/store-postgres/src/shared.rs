@@ -5,6 +5,7 @@ use crate::lane::{Lane, Params};
 use crate::notices::Told;
 use crate::settings::Settings;
 use crate::statements::Statements;
+use crate::takings::Takings;
 use crate::trouble::Trouble;
 use quittance_lifecycle::Key;
 use quittance_ports::{Version, Watchers};
@@ -18,6 +19,9 @@ use tokio_postgres::Row;
 /// How often it is looked after whoever waits while nothing is heard.
 pub(crate) const DEAF_RECHECK: Duration = Duration::from_secs(1);
 
+/// Tasks of different nodes add to the books in parts of their own, as far as there are parts.
+const SHARDS: u64 = 32;
+
 /// Of so many broken records it is remembered that they were told. Beyond that some are told again.
 const BROKEN_MAX: usize = 10_000;
 
@@ -27,6 +31,7 @@ pub(crate) struct Shared {
     /// New for each open store: whose notices are our own.
     pub(crate) node: u64,
     pub(crate) desk: Desk,
+    pub(crate) takings: Takings,
     pub(crate) readers: Vec<Lane>,
     /// One for each writer.
     pub(crate) writers: Vec<Lane>,
@@ -50,6 +55,7 @@ impl Shared {
             statements,
             node,
             desk: Desk::default(),
+            takings: Takings::default(),
             readers: lanes,
             writers,
             watchers: Watchers::default(),
@@ -60,6 +66,11 @@ impl Shared {
             hears: AtomicBool::new(false),
             broken: Mutex::default(),
         }
+    }
+
+    /// The part of the books to which this task adds.
+    pub(crate) fn shard(&self, task: usize) -> i16 {
+        i16::try_from((self.node ^ task as u64) % SHARDS).expect("there are few shards")
     }
 
     /// Where it is answered soonest.

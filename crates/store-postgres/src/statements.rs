@@ -7,6 +7,8 @@ pub(crate) struct Statements {
     pub(crate) commit: String,
     pub(crate) load: String,
     pub(crate) claim: String,
+    pub(crate) take: String,
+    pub(crate) put_back: String,
     pub(crate) shelf: String,
     pub(crate) list_all: String,
     pub(crate) list_standing: String,
@@ -23,6 +25,8 @@ pub(crate) struct Statements {
     pub(crate) set_filling: String,
     pub(crate) filled: String,
     pub(crate) filling: String,
+    pub(crate) sheets: String,
+    pub(crate) write_sheet: String,
     pub(crate) secret: String,
     pub(crate) share_secret: String,
     /// Where this schema's notices are heard; letters and digits only.
@@ -38,10 +42,13 @@ impl Statements {
             digest[..8].iter().fold("quittance_".to_owned(), |name, byte| format!("{name}{byte:02x}"));
         // The name of the sequence is a text that holds an identifier.
         let sequence = format!("{quoted}.versions").replace('\'', "''");
+        let number = |sql: &str| say(sql).replace("{sequence}", &sequence);
         Self {
-            commit: say(COMMIT).replace("{sequence}", &sequence),
+            commit: number(COMMIT),
             load: say(LOAD),
             claim: say(CLAIM),
+            take: number(TAKE),
+            put_back: number(PUT_BACK),
             shelf: say(SHELF),
             list_all: say(LIST_ALL),
             list_standing: say(LIST_STANDING),
@@ -58,6 +65,8 @@ impl Statements {
             set_filling: say(SET_FILLING),
             filled: say("DELETE FROM {schema}.filling"),
             filling: say("SELECT note FROM {schema}.filling"),
+            sheets: say("SELECT name, version, sheet FROM {schema}.sheets ORDER BY name"),
+            write_sheet: number(WRITE_SHEET),
             secret: say("SELECT secret FROM {schema}.secrets WHERE name = $1::text"),
             share_secret: say(SHARE_SECRET),
             channel,
@@ -74,9 +83,11 @@ pub(crate) fn quote(name: &str) -> String {
 /// of the server, and what is sent is short, because it is read anew each time.
 const COMMIT: &str = "
 SELECT * FROM {schema}.commit_orders(
-    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, '{sequence}')";
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
+    $24, $25, $26, $27, $28, '{sequence}')";
 
-const LOAD: &str = "SELECT key, version, record, terms FROM {schema}.orders WHERE key = ANY($1::bytea[])";
+const LOAD: &str = "
+SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders WHERE key = ANY($1::bytea[])";
 
 /// A claim puts the alarm off and writes nothing else. What others have in hand is passed over. The next alarm is that
 /// of whatever was not claimed here.
@@ -87,24 +98,50 @@ WITH due AS MATERIALIZED (
     ORDER BY alarm, key LIMIT $3::int8 FOR UPDATE SKIP LOCKED
 ), claimed AS (
     UPDATE {schema}.orders AS o SET alarm = greatest(due.alarm, $2::int8) FROM due WHERE o.key = due.key
-    RETURNING due.alarm, o.key, o.version, o.record, o.terms
+    RETURNING due.alarm, o.key, o.version, o.record, o.terms, o.taker, o.taken_at
 )
-SELECT (SELECT note FROM {schema}.seal), next.alarm, c.key, c.version, c.record, c.terms
+SELECT (SELECT note FROM {schema}.seal), next.alarm, c.key, c.version, c.record, c.terms, c.taker, c.taken_at
 FROM (SELECT (SELECT o.alarm FROM {schema}.orders AS o
               WHERE o.alarm IS NOT NULL AND NOT EXISTS (SELECT FROM due WHERE due.key = o.key)
               ORDER BY o.alarm LIMIT 1) AS alarm) AS next
     LEFT JOIN claimed AS c ON true
 ORDER BY c.alarm, c.key";
 
+/// Many takers at once: see `migrations/`.
+const TAKE: &str = "
+SELECT * FROM {schema}.take_orders($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '{sequence}')";
+
+/// Undoes the taking of an answer that whoever was given it cannot understand, also in the books: it stands there again for
+/// whoever can, and where people look. It is a new write, because somebody may have seen it taken.
+const PUT_BACK: &str = "
+WITH taken AS MATERIALIZED (
+    SELECT key, taken_at / 86400000 AS day FROM {schema}.orders
+    WHERE key = $1::bytea AND version = $2::int8 AND taken_at IS NOT NULL AND NOT EXISTS (SELECT FROM {schema}.seal)
+    FOR UPDATE
+), back AS (
+    UPDATE {schema}.orders AS o
+    SET version = nextval('{sequence}'), taker = NULL, taken_at = NULL, alarm = o.once_alarm, once_alarm = o.alarm,
+        forget_at = o.once_forget, once_forget = o.forget_at, standing = 1
+    FROM taken WHERE o.key = taken.key
+    RETURNING o.version, taken.day, o.tenant, o.kind, o.site
+), books AS (
+    INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, line, shard, amount)
+    SELECT back.day, back.tenant, back.kind, back.site, b.line, $5::int2, -b.amount
+    FROM back CROSS JOIN unnest($3::text[], $4::int8[]) AS b(line, amount)
+    ON CONFLICT (day, tenant, kind, site, line, shard) DO UPDATE SET amount = t.amount + excluded.amount
+)
+SELECT version FROM back";
+
 const SHELF: &str = "
-SELECT key FROM {schema}.orders WHERE target = $1::bytea AND spoils > $2::int8 ORDER BY spoils, key LIMIT $3::int8";
+SELECT key FROM {schema}.orders
+WHERE target = $1::bytea AND spoils > $2::int8 AND taker IS NULL ORDER BY spoils, key LIMIT $3::int8";
 
 const LIST_ALL: &str = "
-SELECT key, version, record, terms FROM {schema}.orders
+SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders
 WHERE key > $1::bytea ORDER BY key LIMIT $2::int8";
 
 const LIST_STANDING: &str = "
-SELECT key, version, record, terms FROM {schema}.orders
+SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders
 WHERE standing = $3::int2 AND standing <> 2 AND key > $1::bytea ORDER BY key LIMIT $2::int8";
 
 /// What cannot be understood waits for a person, and stands where he looks. Its alarm stays: it may be a newer version
@@ -125,8 +162,9 @@ WITH old AS MATERIALIZED (
 SELECT (SELECT note FROM {schema}.seal), (SELECT count(*) FROM gone)";
 
 const BOOKS: &str = "
-SELECT day, tenant, kind, line, least(sum(amount), 9223372036854775807)::int8 FROM {schema}.tallies
-WHERE day BETWEEN $1::int8 AND $2::int8 GROUP BY day, tenant, kind, line ORDER BY day, tenant, kind";
+SELECT day, tenant, kind, site, line, greatest(least(sum(amount), 9223372036854775807), 0)::int8
+FROM {schema}.tallies WHERE day BETWEEN $1::int8 AND $2::int8
+GROUP BY day, tenant, kind, site, line HAVING sum(amount) <> 0 ORDER BY day, tenant, kind, site";
 
 /// Of these orders, those that have something to tell.
 const RECHECK: &str = "SELECT key FROM {schema}.orders WHERE key = ANY($1::bytea[]) AND NOT awaited";
@@ -156,6 +194,8 @@ ON CONFLICT (is_sealed) DO UPDATE SET note = excluded.note";
 
 const SET_FILLING: &str = "
 INSERT INTO {schema}.filling (note) VALUES ($1::bytea) ON CONFLICT (is_filling) DO UPDATE SET note = excluded.note";
+
+const WRITE_SHEET: &str = "SELECT * FROM {schema}.write_sheet($1, $2, $3, $4, '{sequence}')";
 
 const SHARE_SECRET: &str = "
 WITH drawn AS (

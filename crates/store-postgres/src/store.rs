@@ -5,6 +5,8 @@ use crate::batch;
 use crate::desk::Write;
 use crate::lane::Params;
 use crate::row::{self, Broken, DEAD, Found, OPEN, column, moment};
+use crate::taker::TAKING;
+use crate::takings::Wish;
 use crate::trouble::Trouble;
 use crate::writer::{COMMITTING, COUNTING};
 use async_trait::async_trait;
@@ -178,11 +180,11 @@ impl PostgresStore {
                     .map_err(|_| Trouble::Garbled("a name in the books is not text".into()))
             };
             let day = Day(column::<i64>(row, 0)?.cast_unsigned());
-            let line = Line { day, tenant: text(1)?, kind: text(2)? };
+            let line = Line { day, tenant: text(1)?, kind: text(2)?, site: text(3)? };
             let mut amount = Tally::default();
             // What a later version counts is none of ours.
-            let Some(place) = amount.line_mut(column(row, 3)?) else { continue };
-            *place = column::<i64>(row, 4)?.cast_unsigned();
+            let Some(place) = amount.line_mut(column(row, 4)?) else { continue };
+            *place = column::<i64>(row, 5)?.cast_unsigned();
             match books.last_mut() {
                 Some((last, tally)) if *last == line => *tally += amount,
                 _ => books.push((line, amount)),
@@ -220,6 +222,18 @@ impl Store for PostgresStore {
 
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
         self.claim(now, until, limit).await.map_err(|trouble| trouble.while_doing(CLAIMING))
+    }
+
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        let wish = Wish { target: *target, good_until, by: *by, at, tally: *tally };
+        self.written(self.shared().takings.ask(wish), TAKING).await
     }
 
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {

@@ -23,8 +23,6 @@ pub(crate) const COUNTING: &str = "adding to the books";
 
 /// How often a statement is tried that got into the way of others, and how often an order is looked at again.
 const TRIES_MAX: usize = 5;
-/// Writers of different nodes add to the books in parts of their own, as far as there are parts.
-const SHARDS: u64 = 32;
 /// How long a writer without a connection leaves the work to others before he looks again.
 const STEP_BACK: Duration = Duration::from_millis(50);
 
@@ -119,7 +117,7 @@ impl Writer {
     async fn write(&self, batch: &Batch) -> Result<Vec<Outcome>, Trouble> {
         let shared = &self.shared;
         let columns = Columns::of(batch);
-        let shard = i16::try_from((shared.node ^ self.number as u64) % SHARDS).expect("there are few shards");
+        let shard = shared.shard(self.number);
         let mut tries = 0;
         let (number, rows) = loop {
             let number = shared.batches.fetch_add(1, Ordering::Relaxed);

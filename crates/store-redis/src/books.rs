@@ -17,41 +17,43 @@ const KEEP_DAYS: u64 = 400;
 /// And those of a day long past are kept for so long at least, by the clock of Redis.
 pub(crate) const GRACE_MS: &[u8] = b"3600000";
 
-/// What is to be added to one line, as the scripts want it.
+/// What is to be added to one line of a day, as the scripts want it.
 pub(crate) struct Entry {
     pub(crate) day: String,
     pub(crate) keep_until: String,
-    fields: Vec<(Vec<u8>, String)>,
+    counts: Vec<(&'static str, String)>,
 }
 
 impl Entry {
-    pub(crate) fn new(line: &Line, tally: &Tally) -> Self {
+    pub(crate) fn new(day: Day, tally: &Tally) -> Self {
         let counted = tally.lines().filter(|(_, count)| *count > 0);
-        let fields = counted
-            .map(|(name, count)| (field(line, name), i64::try_from(count).unwrap_or(i64::MAX).to_string()));
-        let keep_until = line.day.0.saturating_add(KEEP_DAYS + 1).saturating_mul(DAY_MS);
+        let counts =
+            counted.map(|(name, count)| (name, i64::try_from(count).unwrap_or(i64::MAX).to_string()));
+        let keep_until = day.0.saturating_add(KEEP_DAYS + 1).saturating_mul(DAY_MS);
         Self {
-            day: line.day.0.to_string(),
+            day: day.0.to_string(),
             keep_until: score(Timestamp::from_millis(keep_until)).to_string(),
-            fields: fields.collect(),
+            counts: counts.collect(),
         }
     }
 
     pub(crate) fn args(&self) -> impl Iterator<Item = &[u8]> {
-        self.fields.iter().flat_map(|(field, count)| [&field[..], count.as_bytes()])
+        self.counts.iter().flat_map(|(name, count)| [name.as_bytes(), count.as_bytes()])
     }
 }
 
-/// With lengths in front, so that no two lines are written alike, whatever tenants and kinds are called.
-fn field(line: &Line, name: &str) -> Vec<u8> {
-    let Line { day: _, tenant, kind } = line;
-    format!("{}:{tenant}:{}:{kind}:{name}", tenant.len(), kind.len()).into_bytes()
+/// What every field of a line begins with: with lengths in front, so that no two lines are written alike, whatever
+/// tenants, kinds and sites are called.
+pub(crate) fn line_name(line: &Line) -> String {
+    let Line { day: _, tenant, kind, site } = line;
+    format!("{}:{tenant}:{}:{kind}:{}:{site}:", tenant.len(), kind.len(), site.len())
 }
 
-fn read_field(text: &str) -> Option<(&str, &str, &str)> {
+fn read_field(day: Day, text: &str) -> Option<(Line, &str)> {
     let (tenant, rest) = read_part(text)?;
-    let (kind, name) = read_part(rest)?;
-    Some((tenant, kind, name))
+    let (kind, rest) = read_part(rest)?;
+    let (site, name) = read_part(rest)?;
+    Some((Line { day, tenant: tenant.to_owned(), kind: kind.to_owned(), site: site.to_owned() }, name))
 }
 
 fn read_part(text: &str) -> Option<(&str, &str)> {
@@ -65,14 +67,14 @@ type Books = BTreeMap<Line, Tally>;
 /// What cannot be read counts as nothing: books must not stop the orders.
 fn add(books: &mut Books, day: Day, field: &[u8], count: &[u8]) {
     let Ok(field) = std::str::from_utf8(field) else { return };
-    let Some((tenant, kind, name)) = read_field(field) else { return };
+    let Some((line, name)) = read_field(day, field) else { return };
     let Some(count) = std::str::from_utf8(count).ok().and_then(|count| count.parse::<u64>().ok()) else {
         return;
     };
     let mut tally = Tally::default();
     let Some(place) = tally.line_mut(name) else { return };
     *place = count;
-    *books.entry(Line { day, tenant: tenant.to_owned(), kind: kind.to_owned() }).or_default() += tally;
+    *books.entry(line).or_default() += tally;
 }
 
 impl Inner {
@@ -121,17 +123,20 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use super::{Line, field, read_field};
+    use super::{Line, line_name, read_field};
     use quittance_ports::Day;
 
     #[test]
-    fn whatever_tenants_and_kinds_are_called_no_two_lines_are_written_alike() {
+    fn whatever_tenants_kinds_and_sites_are_called_no_two_lines_are_written_alike() {
         let names = ["", ":", "1:a", "a", "a:1", "\u{e9}:", "2:\u{e9}"];
         for tenant in names {
             for kind in names {
-                let line = Line { day: Day(1), tenant: tenant.into(), kind: kind.into() };
-                let written = String::from_utf8(field(&line, "asked")).expect("it is text");
-                assert_eq!(read_field(&written), Some((tenant, kind, "asked")));
+                for site in names {
+                    let (tenant, kind, site) = (tenant.into(), kind.into(), site.into());
+                    let line = Line { day: Day(1), tenant, kind, site };
+                    let written = format!("{}asked", line_name(&line));
+                    assert_eq!(read_field(Day(1), &written), Some((line, "asked")));
+                }
             }
         }
     }

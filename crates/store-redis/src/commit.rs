@@ -1,19 +1,19 @@
 //! The steps that write, and the reading of one order.
 
 use crate::Inner;
-use crate::books::{Entry, GRACE_MS};
-use crate::row::{self, Broken, FIELDS, Found, Marks, read_row, read_version, text};
+use crate::books::{Entry, GRACE_MS, line_name};
+use crate::row::{self, Broken, FIELDS, Found, Marks, Row, read_row, read_version, text};
 use crate::scripts::Lua;
 use crate::trouble::Trouble;
 use quittance_lifecycle::{Key, Order, Tally, Timestamp};
-use quittance_ports::{Line, Version};
+use quittance_ports::{Day, Line, Version};
 use quittance_record::{encode_order, encode_terms};
 use redis::Value;
 use sha2::{Digest, Sha256};
 use std::sync::atomic::Ordering;
 
 /// What may be forgotten expires so long after it might have been, if nobody has purged it.
-const EXPIRY_GRACE_MS: &[u8] = b"3600000";
+pub(crate) const EXPIRY_GRACE_MS: &[u8] = b"3600000";
 
 pub(crate) enum Outcome {
     Done(Version),
@@ -100,12 +100,12 @@ impl Inner {
     ) -> Result<Option<Outcome>, Trouble> {
         let key = next.key.to_string();
         let partition = self.layout.partition(&next.key);
-        let entry = Entry::new(&Line::of(next, at), tally);
+        let (entry, line) = (Entry::new(Day::of(at), tally), line_name(&Line::of(next, at)));
         let record_name = self.layout.record(&next.key);
         let books = self.layout.name(partition, format_args!("books:{}", entry.day));
         let [desk, due, forget, open, rest, dead, shelves, days] = self.layout.of_a_commit(partition);
         let keys: [&str; 10] = [&record_name, desk, due, forget, open, rest, dead, shelves, days, &books];
-        let marks = Marks::of(next);
+        let (marks, takings) = (Marks::of(next), self.layout.takings(partition));
         let expected = expected.0.to_string();
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
         let by = self.own.mark(number);
@@ -121,10 +121,14 @@ impl Inner {
             marks.due.as_bytes(),
             marks.forget.as_bytes(),
             marks.shelf.as_bytes(),
+            marks.once_taken.as_bytes(),
+            marks.taker.as_bytes(),
+            takings.as_bytes(),
             marks.standing.as_bytes(),
             marks.awaited.as_bytes(),
             self.channel.as_bytes(),
             EXPIRY_GRACE_MS,
+            line.as_bytes(),
             entry.day.as_bytes(),
             entry.keep_until.as_bytes(),
         ];
@@ -158,6 +162,7 @@ impl Inner {
             name("open"),
             name("rest"),
             name("dead"),
+            name("shelves"),
         ];
         let key = broken.key.to_string();
         let args: [&[u8]; 3] = [key.as_bytes(), &broken.version, if is_told { b"1" } else { b"0" }];
@@ -166,14 +171,15 @@ impl Inner {
     }
 
     pub(crate) async fn count(&self, line: &Line, tally: &Tally) -> Result<(), Trouble> {
-        let partition = self.layout.partition_of_line(&line.tenant, &line.kind);
-        let entry = Entry::new(line, tally);
+        let partition = self.layout.partition_of_line(line);
+        let (entry, name) = (Entry::new(line.day, tally), line_name(line));
         let keys = [
             self.layout.name(partition, "desk"),
             self.layout.name(partition, "days"),
             self.layout.name(partition, format_args!("books:{}", entry.day)),
         ];
-        let mut args: Vec<&[u8]> = vec![entry.day.as_bytes(), entry.keep_until.as_bytes(), GRACE_MS];
+        let mut args: Vec<&[u8]> =
+            vec![name.as_bytes(), entry.day.as_bytes(), entry.keep_until.as_bytes(), GRACE_MS];
         args.extend(entry.args());
         self.run(&self.scripts.count, &keys, &args).await?;
         Ok(())
@@ -183,7 +189,7 @@ impl Inner {
 fn read_commit(next: &Order, terms: &[u8], answer: Answer) -> Result<Option<Outcome>, Trouble> {
     match &answer.word[..] {
         b"terms" => Ok(None),
-        b"broken" => Ok(Some(Outcome::Lost(row::read_standing(&next.key, [None, None, None], None)))),
+        b"broken" => Ok(Some(Outcome::Lost(row::read_standing(&next.key, Row::default(), None)))),
         b"conflict" => {
             let known = Some((terms, &next.terms));
             Ok(Some(Outcome::Lost(row::read(&next.key, read_row(answer.rest)?, known))))

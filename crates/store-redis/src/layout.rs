@@ -9,10 +9,16 @@
 //! | `{prefix:P}:due`, `:forget` | sorted sets: keys by the moment, in milliseconds |
 //! | `{prefix:P}:open`, `:rest`, `:dead` | sorted sets: keys by name, each in one of them |
 //! | `{prefix:P}:shelves` | sorted set: `TARGET:SPOILS:KEY` by name |
+//! | `{prefix:P}:taken:TARGET:BY` | string: the key of what BY took from this shelf; it expires with the order |
 //! | `{prefix:P}:days`, `:books:DAY` | sorted set of days; hash: what was added on the day |
 //! | `{prefix:0}:seen`, `:cards`, `:secret` | the roster, and what all nodes share |
+//! | `{prefix:0}:sheets` | hash: a version and a sheet, by its name |
+//!
+//! Of an order on a shelf its hash also says `once_taken`, when it will be due and forgotten then, and its `line` in the
+//! books. Once it was taken, `taker` is `TARGET:BY`, and `taken_at` stands there until the record itself says so.
 
 use quittance_lifecycle::{Key, Target, Timestamp};
+use quittance_ports::Line;
 use std::fmt::Display;
 
 /// The layout that is written; whoever finds a later one does not touch it.
@@ -65,11 +71,10 @@ impl Layout {
     }
 
     /// Where a line is kept that belongs to no order: the same wherever it is counted, and not all in one place.
-    pub(crate) fn partition_of_line(&self, tenant: &str, kind: &str) -> u16 {
-        let sum = tenant
-            .bytes()
-            .chain(kind.bytes())
-            .fold(0_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add(u16::from(byte)));
+    pub(crate) fn partition_of_line(&self, line: &Line) -> u16 {
+        let Line { day: _, tenant, kind, site } = line;
+        let bytes = tenant.bytes().chain(kind.bytes()).chain(site.bytes());
+        let sum = bytes.fold(0_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add(u16::from(byte)));
         sum % self.partitions
     }
 
@@ -91,6 +96,11 @@ impl Layout {
         self.name(partition, "order:")
     }
 
+    /// What every name begins with that tells who took what.
+    pub(crate) fn takings(&self, partition: u16) -> String {
+        self.name(partition, "taken:")
+    }
+
     pub(crate) fn record(&self, key: &Key) -> String {
         self.name(self.partition(key), format_args!("order:{key}"))
     }
@@ -109,4 +119,18 @@ pub(crate) fn shelf_member(target: &Target, spoils: Timestamp, key: &Key) -> Str
 /// The range of what stands on a shelf and spoils after this moment; `g` comes behind every digit.
 pub(crate) fn shelf_range(target: &Target, now: Timestamp) -> (String, String) {
     (format!("({target}:{:020}:g", now.as_millis()), format!("({target}:g"))
+}
+
+/// From the first that does not spoil before this moment to the last.
+pub(crate) fn shelf_range_from(target: &Target, good_until: Timestamp) -> (String, String) {
+    (format!("[{target}:{:020}:", good_until.as_millis()), format!("({target}:g"))
+}
+
+/// Who took something, and from which shelf.
+pub(crate) fn taker_mark(target: &Target, by: &Key) -> String {
+    format!("{target}:{by}")
+}
+
+pub(crate) fn read_taker_mark(mark: &str) -> Option<Key> {
+    mark.split_once(':').and_then(|(_, by)| Key::parse(by).ok())
 }

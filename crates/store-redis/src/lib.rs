@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | read an order | one `HMGET` |
 //! | write | one script: compare, write, index, book and tell, or say who won |
+//! | take from a shelf | one script; with more than one partition a look at each comes first |
 //! | find what is due, on a shelf, or may be forgotten | looks into sorted sets, one for each partition |
 //! | wake whoever waits | hears notices on a connection of its own, and looks again every few seconds |
 //!
@@ -32,8 +33,10 @@ mod roster;
 mod row;
 mod scripts;
 mod settings;
+mod sheets;
 mod store;
 mod sweep;
+mod take;
 mod trouble;
 mod url;
 mod wire;

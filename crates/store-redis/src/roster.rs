@@ -10,7 +10,9 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::roster::CARD_LIFE;
-use quittance_ports::{Card, Finding, Roll, Roster, Signed, StoreError};
+use quittance_ports::{
+    Card, Finding, Roll, Roster, Sheet, SheetFound, SheetWritten, Signed, StoreError, Version,
+};
 use quittance_record::{decode_card, encode_card};
 use redis::Value;
 
@@ -18,6 +20,8 @@ const SIGNING_IN: &str = "signing in";
 const SIGNING_OUT: &str = "signing out";
 const CALLING_THE_ROLL: &str = "calling the roll";
 const SEALING: &str = "closing the store or opening it";
+const READING_SHEETS: &str = "reading the sheets";
+const WRITING_A_SHEET: &str = "writing a sheet";
 const CHECKING: &str = "looking at the settings of Redis";
 
 /// The fields of the desk that hold notes; the scripts look for the first.
@@ -119,6 +123,20 @@ impl Roster for RedisStore {
 
     async fn filling(&self) -> Result<Option<String>, StoreError> {
         self.inner().note(FILLING).await.map_err(|trouble| trouble.unavailable(SEALING))
+    }
+
+    async fn sheets(&self) -> Result<Vec<SheetFound>, StoreError> {
+        self.inner().read_sheets().await.map_err(|trouble| trouble.unavailable(READING_SHEETS))
+    }
+
+    async fn write_sheet(
+        &self,
+        name: &str,
+        expected: Version,
+        sheet: Option<&Sheet>,
+    ) -> Result<SheetWritten, StoreError> {
+        let written = self.inner().write_sheet(name, expected, sheet).await;
+        written.map_err(|trouble| trouble.unavailable(WRITING_A_SHEET))
     }
 
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {

@@ -1,9 +1,9 @@
 //! One order as a hash: what is written beside its record, and what is made of what is read back.
 
-use crate::layout::{score, shelf_member};
+use crate::layout::{read_taker_mark, score, shelf_member, taker_mark};
 use crate::trouble::Trouble;
-use quittance_lifecycle::{Key, Order, Terms};
-use quittance_ports::{StoreError, Unreadable, Version, Versioned};
+use quittance_lifecycle::{Key, Order, Terms, Timestamp};
+use quittance_ports::{Standing, StoreError, Unreadable, Version, Versioned};
 use quittance_record::{RecordError, decode_order, decode_terms};
 use redis::Value;
 use std::sync::Arc;
@@ -13,29 +13,40 @@ pub(crate) struct Marks {
     pub(crate) due: String,
     pub(crate) forget: String,
     pub(crate) shelf: String,
+    /// When it will be due and forgotten once it is taken from its shelf.
+    pub(crate) once_taken: String,
+    pub(crate) taker: String,
     pub(crate) standing: &'static str,
     pub(crate) awaited: &'static str,
 }
 
 impl Marks {
     pub(crate) fn of(order: &Order) -> Self {
-        let moment = |at: Option<_>| at.map(|at| score(at).to_string()).unwrap_or_default();
-        let standing = match &order.phase {
-            _ if order.needs_a_person() => "dead",
-            phase if phase.is_open() => "open",
-            _ => "rest",
-        };
+        let (mut shelf, mut once_taken) = (String::new(), String::new());
+        if let Some((target, spoils)) = order.shelf() {
+            let (due, forget_at) = order.once_taken();
+            shelf = shelf_member(&target, spoils, &order.key);
+            once_taken = format!("{}:{}", moment(due), moment(forget_at));
+        }
+        let taker = order.taker().map(|by| taker_mark(&order.terms.target, &by));
         Self {
             due: moment(order.due()),
             forget: moment(order.forget_at()),
-            shelf: order
-                .shelf()
-                .map(|(target, spoils)| shelf_member(&target, spoils, &order.key))
-                .unwrap_or_default(),
-            standing,
+            shelf,
+            once_taken,
+            taker: taker.unwrap_or_default(),
+            standing: match Standing::of(order) {
+                Standing::Dead => "dead",
+                Standing::Open => "open",
+                Standing::AtRest => "rest",
+            },
             awaited: if order.is_awaited() { "1" } else { "0" },
         }
     }
+}
+
+fn moment(at: Option<Timestamp>) -> String {
+    at.map(|at| score(at).to_string()).unwrap_or_default()
 }
 
 /// What stands under the name of an order.
@@ -76,14 +87,14 @@ impl From<RecordError> for Flaw {
     }
 }
 
-/// Version, record and terms, each of which may be missing.
-pub(crate) type Row = [Option<Vec<u8>>; 3];
+/// Version, record and terms, and who took it and when, if the record does not yet say so itself. Each may be missing.
+pub(crate) type Row = [Option<Vec<u8>>; 5];
 
 /// Terms that somebody holds, and how they are written: whoever joins an order mostly asked for the same, and what is
 /// written alike need not be read again.
 pub(crate) type Known<'a> = (&'a [u8], &'a Arc<Terms>);
 
-pub(crate) const FIELDS: [&str; 3] = ["version", "record", "terms"];
+pub(crate) const FIELDS: [&str; 5] = ["version", "record", "terms", "taker", "taken_at"];
 
 pub(crate) fn read_row(values: Vec<Value>) -> Result<Row, Trouble> {
     let texts = values.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
@@ -107,8 +118,7 @@ pub(crate) fn read(key: &Key, row: Row, known: Option<Known<'_>>) -> Found {
 
 /// The same, of one that is known to be there.
 pub(crate) fn read_standing(key: &Key, row: Row, known: Option<Known<'_>>) -> Found {
-    let [version, record, terms] = row;
-    match whole(key, [version.as_deref(), record.as_deref(), terms.as_deref()], known) {
+    match whole(key, row.each_ref().map(Option::as_deref), known) {
         Ok(versioned) => Found::Whole(versioned),
         Err(flaw) => {
             let (detail, is_later) = match flaw {
@@ -118,6 +128,7 @@ pub(crate) fn read_standing(key: &Key, row: Row, known: Option<Known<'_>>) -> Fo
                 ),
                 Flaw::Record(error) => (error.to_string(), is_later(&error)),
             };
+            let [version, ..] = row;
             Found::Broken(Broken { key: *key, version: version.unwrap_or_default(), detail, is_later })
         }
     }
@@ -135,7 +146,7 @@ pub(crate) fn not_a_record(key: &Key) -> Broken {
 
 fn whole(
     key: &Key,
-    [version, record, terms]: [Option<&[u8]>; 3],
+    [version, record, terms, taker, taken_at]: [Option<&[u8]>; 5],
     known: Option<Known<'_>>,
 ) -> Result<Versioned, Flaw> {
     let version = version.and_then(read_version).ok_or(Flaw::Damaged("its version is none"))?;
@@ -149,7 +160,20 @@ fn whole(
     if order.key != *key {
         return Err(Flaw::Damaged("it is that of another order"));
     }
+    let order = match taken_at.filter(|at| !at.is_empty()) {
+        None => order,
+        Some(at) => {
+            let (by, at) = read_taken(taker, at).ok_or(Flaw::Damaged("who took it cannot be read"))?;
+            order.taken(by, at)
+        }
+    };
     Ok(Versioned { version, order: Arc::new(order) })
+}
+
+fn read_taken(taker: Option<&[u8]>, at: &[u8]) -> Option<(Key, Timestamp)> {
+    let by = read_taker_mark(std::str::from_utf8(taker?).ok()?)?;
+    let at = std::str::from_utf8(at).ok()?.parse().ok()?;
+    Some((by, Timestamp::from_millis(at)))
 }
 
 pub(crate) fn read_version(text: &[u8]) -> Option<Version> {

@@ -7,6 +7,8 @@ pub(crate) struct Scripts {
     pub(crate) commit: Lua,
     pub(crate) count: Lua,
     pub(crate) claim: Lua,
+    pub(crate) take: Lua,
+    pub(crate) untake: Lua,
     pub(crate) purge: Lua,
     pub(crate) page: Lua,
     pub(crate) set_aside: Lua,
@@ -15,15 +17,25 @@ pub(crate) struct Scripts {
     pub(crate) sign_in: Lua,
     pub(crate) sign_out: Lua,
     pub(crate) roll: Lua,
+    pub(crate) write_sheet: Lua,
+}
+
+/// A script, behind what the steps have in common.
+macro_rules! step {
+    ($file:literal) => {
+        Lua::new(concat!(include_str!("scripts/steps.lua"), include_str!($file)))
+    };
 }
 
 impl Scripts {
     pub(crate) fn new() -> Self {
         Self {
-            commit: Lua::new(include_str!("scripts/commit.lua")),
-            count: Lua::new(include_str!("scripts/count.lua")),
+            commit: step!("scripts/commit.lua"),
+            count: step!("scripts/count.lua"),
             claim: Lua::new(include_str!("scripts/claim.lua")),
-            purge: Lua::new(include_str!("scripts/purge.lua")),
+            take: step!("scripts/take.lua"),
+            untake: step!("scripts/untake.lua"),
+            purge: step!("scripts/purge.lua"),
             page: Lua::new(include_str!("scripts/page.lua")),
             set_aside: Lua::new(include_str!("scripts/set_aside.lua")),
             settle: Lua::new(include_str!("scripts/settle.lua")),
@@ -31,6 +43,7 @@ impl Scripts {
             sign_in: Lua::new(include_str!("scripts/sign_in.lua")),
             sign_out: Lua::new(include_str!("scripts/sign_out.lua")),
             roll: Lua::new(include_str!("scripts/roll.lua")),
+            write_sheet: step!("scripts/write_sheet.lua"),
         }
     }
 }

@@ -4,6 +4,7 @@
 use crate::commit::Outcome;
 use crate::layout::{LISTS, score, shelf_range};
 use crate::row::{Found, text};
+use crate::take::Wish;
 use crate::trouble::Trouble;
 use crate::{Inner, RedisStore};
 use async_trait::async_trait;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 const LOADING: &str = "loading an order";
 const COMMITTING: &str = "committing an order";
 const CLAIMING: &str = "claiming what is due";
+const TAKING: &str = "taking from a shelf";
 const LISTING: &str = "listing orders";
 const PURGING: &str = "purging orders";
 const COUNTING: &str = "adding to the books";
@@ -148,6 +150,18 @@ impl Store for RedisStore {
 
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
         self.inner().claim_due(now, until, limit).await.map_err(|trouble| trouble.unavailable(CLAIMING))
+    }
+
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        let wish = Wish::new(target, good_until, by, at, tally);
+        self.inner().take(&wish).await.map_err(|trouble| trouble.unavailable(TAKING))
     }
 
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {

@@ -210,7 +210,8 @@ impl Inner {
     async fn purge_part(&self, partition: u16, now: u64, limit: usize) -> Result<(usize, usize), Trouble> {
         let name = |what| self.layout.name(partition, what);
         let (now, limit, records) = (now.to_string(), limit.to_string(), self.layout.records(partition));
-        let args = [records.as_bytes(), now.as_bytes(), limit.as_bytes()];
+        let takings = self.layout.takings(partition);
+        let args = [records.as_bytes(), now.as_bytes(), limit.as_bytes(), takings.as_bytes()];
         let keys = [name("desk"), name("forget"), name("open"), name("rest"), name("dead")];
         let answer = self.run(&self.scripts.purge, &keys, &args).await?;
         let [removed, cleaned] = <[Value; 2]>::try_from(answer.rest).map_err(|_| Trouble::Garbled)?;

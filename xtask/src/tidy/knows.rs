@@ -23,11 +23,17 @@ const fn room(package: &'static str, may_know: MayKnow, tests_may_know: &'static
 const ROOMS: &[Room] = &[
     room("quittance-lifecycle", Only(&["sha2"]), &[]),
     room("quittance-catalog", Only(&["quittance-lifecycle"]), &[]),
-    room("quittance-ports", Only(&["quittance-lifecycle", "async-trait", "futures-util", "thiserror"]), &[]),
+    room("quittance-pool", Only(&["quittance-lifecycle"]), &[]),
+    room(
+        "quittance-ports",
+        Only(&["quittance-lifecycle", "quittance-pool", "async-trait", "futures-util", "thiserror"]),
+        &[],
+    ),
     room(
         "quittance-record",
         Only(&[
             "quittance-lifecycle",
+            "quittance-pool",
             "quittance-ports",
             "base64",
             "serde",
@@ -41,6 +47,7 @@ const ROOMS: &[Room] = &[
         "quittance-engine",
         Only(&[
             "quittance-lifecycle",
+            "quittance-pool",
             "quittance-ports",
             "futures-util",
             "hmac",
@@ -55,6 +62,7 @@ const ROOMS: &[Room] = &[
         Only(&[
             "quittance-lifecycle",
             "quittance-catalog",
+            "quittance-pool",
             "quittance-ports",
             "quittance-engine",
             "async-trait",
@@ -88,7 +96,7 @@ const ROOMS: &[Room] = &[
             "rusqlite",
             "thiserror",
         ]),
-        &["futures-util", "rustix", "tempfile"],
+        &["futures-util", "quittance-pool", "rustix", "tempfile"],
     ),
     room(
         "quittance-store-redis",
@@ -202,6 +210,7 @@ const ROOMS: &[Room] = &[
         Only(&[
             "quittance-lifecycle",
             "quittance-catalog",
+            "quittance-pool",
             "quittance-ports",
             "quittance-engine",
             "quittance-classic",

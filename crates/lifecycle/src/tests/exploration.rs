@@ -3,9 +3,9 @@
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
-    Advance, Decision, Effect, Event, FailCause, Fault, FaultClass, Gate, Key, Order, Phase, Placement,
-    Policy, PollOutcome, Progress, Remedy, Reuse, SubmitOutcome, Terms, Timestamp, WithoutWord, Word, place,
-    spare_as_order, transition,
+    Advance, Answer, Attempt, Decision, Delivery, Effect, Event, FailCause, Fault, FaultClass, Gate, Key,
+    Order, Phase, Placement, Policy, PollOutcome, Progress, Remedy, Reuse, SubmitOutcome, Terms, Timestamp,
+    WithoutWord, Word, place, spare_as_order, transition,
 };
 use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
@@ -21,6 +21,10 @@ fn events(order: &Order, now: Timestamp) -> Vec<Event> {
         Event::Woken { stamp: 2, gate: Gate::ShutUntil(now + secs(9)) },
         Event::Claimed { by: order.key, min_life: order.terms.min_life },
         Event::Claimed { by: Key([9; 32]), min_life: order.terms.min_life },
+        supplied(order.claimant(), now),
+        supplied(order.key, now),
+        Event::Returned { by: Key([9; 32]) },
+        Event::Returned { by: order.key },
         Event::Cancelled,
         Event::Replayed,
         Event::Dropped,
@@ -50,6 +54,24 @@ fn events(order: &Order, now: Timestamp) -> Vec<Event> {
     events
 }
 
+/// An answer from the shelf, half of its life behind it.
+fn supplied(by: Key, now: Timestamp) -> Event {
+    let earliest = Timestamp::from_millis(now.as_millis() - 60_000);
+    let attempt = Attempt {
+        number: 7,
+        sent: earliest,
+        unsolved_at: earliest,
+        accepted: true,
+        progress: Progress::Answered,
+        task: Some("of another".into()),
+        report: None,
+        made_for: None,
+    };
+    let Delivery { goods, cost, .. } = delivery("from the shelf");
+    let answer = Answer { goods, attempt: 7, earliest, expires: Some(earliest + secs(120)), cost };
+    Event::Supplied { by, from: Key([8; 32]), answer, attempt: attempt.into() }
+}
+
 /// The moments at which something could change: each a little before, at, and after.
 fn moments(order: &Order, now: Timestamp) -> Vec<Timestamp> {
     let mut edges = BTreeSet::from([now, order.deadline]);
@@ -70,7 +92,7 @@ fn moments(order: &Order, now: Timestamp) -> Vec<Timestamp> {
 }
 
 fn paid(order: &Order) -> usize {
-    order.attempts.iter().filter(|attempt| attempt.accepted).count()
+    order.attempts.iter().filter(|attempt| attempt.accepted && attempt.made_for.is_none()).count()
 }
 
 /// What must hold of every order.
@@ -107,7 +129,8 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
     check_order(next);
     assert_eq!((next.key, next.born), (order.key, order.born));
     // Money is spent by the alarm only, through an open gate, with the intent in the record to be committed.
-    let spends = next.last_attempt != order.last_attempt;
+    let is_supplied = next.is_supplied() && matches!(event, Event::Supplied { .. });
+    let spends = next.last_attempt != order.last_attempt && !is_supplied;
     assert_eq!(spends, matches!(effect, Some(Effect::Submit { .. })), "{}", context());
     assert_eq!(u64::from(spends), tally.attempts);
     if spends {
@@ -123,6 +146,12 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
         // Nothing that may be paid for is left behind uncounted.
         let open = order.attempts.iter().filter(|attempt| attempt.is_open()).count();
         assert!(tally.possible_doubles >= open as u64, "{}", context());
+    }
+    // What comes from the shelf goes to whoever waits for it, has bought nothing meanwhile, and asked in this name.
+    if let Event::Supplied { by, .. } = event {
+        assert!(is_supplied && *by == order.claimant() && order.terms.takes_stock, "{}", context());
+        assert!(matches!(order.phase, Phase::Queued { .. }) && order.wanted, "{}", context());
+        assert_eq!((tally.from_stock, tally.asked, tally.cost_micros), (1, 0, 0));
     }
     assert_eq!(u64::from(next.possible_doubles - order.possible_doubles), tally.possible_doubles);
     assert_eq!(paid(next) - paid(order), usize::try_from(tally.paid).unwrap(), "{}", context());
@@ -143,7 +172,9 @@ fn check_step(order: &Order, event: &Event, now: Timestamp, policy: &Policy, adv
         assert!(answer.earliest <= now);
     }
     // A single-use answer that somebody has stays his.
-    if let Phase::Taken { by, .. } = &order.phase {
+    if let Phase::Taken { by, .. } = &order.phase
+        && *event != (Event::Returned { by: *by })
+    {
         assert!(matches!(&next.phase, Phase::Taken { by: after, .. } if after == by), "{}", context());
     }
     // A permanent fault of the attempt that is waited for ends the life.

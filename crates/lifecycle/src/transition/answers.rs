@@ -7,10 +7,11 @@ use crate::answer::{Answer, Delivery};
 use crate::event::{Effect, Via};
 use crate::fault::{Fault, FaultClass};
 use crate::key::Key;
-use crate::order::{Order, Phase, Progress, TASK_BYTES_MAX};
+use crate::order::{Attempt, Order, Phase, Progress, TASK_BYTES_MAX};
 use crate::policy::Policy;
 use crate::story::Beat;
-use crate::time::Timestamp;
+use crate::tally::Tally;
+use crate::time::{Timestamp, millis};
 use alloc::string::String;
 use alloc::sync::Arc;
 use core::time::Duration;
@@ -18,13 +19,30 @@ use core::time::Duration;
 /// The spare answer of an attempt as an order of its own, solved and for anybody to take.
 #[must_use]
 pub fn spare_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<Order> {
-    let Progress::Spare { answer, since } = &order.attempt(attempt)?.progress else { return None };
+    let made = order.attempt(attempt)?;
+    let Progress::Spare { answer, since } = &made.progress else { return None };
     let mut spare = unborn(order.key.spare(order.born, attempt), Arc::clone(&order.terms), order.born);
     spare.life = 1;
     spare.wanted = false;
+    // Under its name alone can the answer be reported.
+    spare.attempts.push(Attempt { progress: Progress::Answered, report: None, ..made.clone() });
+    spare.last_attempt = attempt;
     spare.phase = Phase::Solved { answer: answer.clone(), at: *since };
     spare.story.tell(now, Beat::Stocked { attempt });
     Some(spare)
+}
+
+/// What goes into the books when an order is served from the shelf, whichever answer it is: how much sooner it is there than
+/// if it had been bought.
+#[must_use]
+pub fn from_the_shelf(policy: &Policy) -> Tally {
+    Tally { asked: 1, from_stock: 1, saved_ms: millis(policy.pace.p50), ..Tally::default() }
+}
+
+/// And how old it was.
+#[must_use]
+pub fn age_at_hand_out(answer: &Answer, at: Timestamp) -> Tally {
+    Tally { stock_age_ms: millis(at.since(answer.earliest)), ..Tally::default() }
 }
 
 impl Step {
@@ -109,6 +127,9 @@ impl Step {
         self.tally.solved = 1;
         self.tally.recovered_by_poll = u64::from(policy.callbacks && via == Via::Poll);
         self.leave(policy);
+        // What fills a place in a pool was bought for nobody.
+        self.next.wanted &= self.next.terms.slot.is_none();
+        self.tally.stocked = u64::from(!self.next.wanted && self.next.terms.single_use);
         self.next.phase = Phase::Solved { answer, at: self.now };
         self.tell(Beat::Solved { attempt: number, via });
         self.done()
@@ -122,6 +143,7 @@ impl Step {
     pub(super) fn stocked(mut self, number: u32) -> Decision {
         match self.next.attempt(number).map(|attempt| &attempt.progress) {
             Some(Progress::Spare { .. }) => {
+                self.tally.stocked = 1;
                 self.set_progress(number, Progress::Answered);
                 self.tell(Beat::Stocked { attempt: number });
                 self.done()
@@ -131,7 +153,7 @@ impl Step {
         }
     }
 
-    pub(super) fn claimed(mut self, by: Key, min_life: Duration) -> Decision {
+    pub(super) fn claimed(mut self, by: Key, min_life: Duration, policy: &Policy) -> Decision {
         match self.next.phase.clone() {
             Phase::Taken { by: owner, .. } if owner == by => Decision::Ignore(WhyIgnored::AlreadyYours),
             Phase::Taken { .. } => Decision::Ignore(WhyIgnored::TakenByAnother),
@@ -144,11 +166,45 @@ impl Step {
             }
             Phase::Solved { answer, .. } => {
                 if by != self.next.key {
-                    self.tally.asked = 1;
-                    self.tally.from_stock = 1;
+                    self.tally = from_the_shelf(policy);
+                    self.tally += age_at_hand_out(&answer, self.now);
                 }
-                self.next.phase = Phase::Taken { answer, by, at: self.now };
-                self.tell(Beat::Taken);
+                self.next.phase = Phase::Solved { answer, at: self.now };
+                self.next = self.next.taken(by, self.now);
+                self.done()
+            }
+            _ => Decision::Ignore(WhyIgnored::WrongPhase),
+        }
+    }
+
+    /// Nothing was bought for it yet, and now nothing need be.
+    pub(super) fn supplied(
+        mut self,
+        by: Key,
+        (from, answer, attempt): (Key, Answer, Attempt),
+        policy: &Policy,
+    ) -> Decision {
+        let is_waiting = matches!(self.next.phase, Phase::Queued { .. }) && self.next.wanted;
+        if !is_waiting || !self.next.terms.takes_stock || by != self.next.claimant() {
+            return Decision::Ignore(WhyIgnored::WrongPhase);
+        }
+        if !answer.is_good_for(self.next.terms.min_life, self.now) {
+            return Decision::Ignore(WhyIgnored::TooOld);
+        }
+        self.tally = Tally { asked: 0, ..from_the_shelf(policy) };
+        self.tally += age_at_hand_out(&answer, self.now);
+        let number = self.next.remember(Attempt { made_for: Some(from), ..attempt });
+        self.next.phase = Phase::Solved { answer: Answer { attempt: number, ..answer }, at: self.now };
+        self.tell(Beat::Supplied { from });
+        self.done()
+    }
+
+    /// It goes back to where it stood.
+    pub(super) fn returned(mut self, by: Key) -> Decision {
+        match self.next.phase.clone() {
+            Phase::Taken { answer, by: owner, at } if owner == by && !self.next.wanted => {
+                self.next.phase = Phase::Solved { answer, at };
+                self.tell(Beat::Returned);
                 self.done()
             }
             _ => Decision::Ignore(WhyIgnored::WrongPhase),

@@ -102,6 +102,7 @@ impl Step {
         };
         let is_owed = passing != Passing::Lost;
         attempt.report = Some(Report { is_good, at: now, passing });
+        self.tally.reported_bad = u64::from(!is_good);
         self.tell(Beat::Reported { attempt: number, is_good });
         if is_owed { self.pass_report(number) } else { self.done() }
     }

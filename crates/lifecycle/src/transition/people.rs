@@ -81,6 +81,10 @@ pub fn place(
         let order = unborn(key, Arc::clone(terms), now);
         return Step::new(&order, now).begin_life(terms, policy);
     };
+    // A place in a pool that somebody has filled, or is filling: whoever comes second has nothing to do.
+    if terms.slot.is_some() {
+        return Placement::Stands { origin: Origin::Joined, tally: Tally::default() };
+    }
     if order.terms.keyed && order.terms.fingerprint != terms.fingerprint {
         return Placement::Refused(Refusal::OtherParameters);
     }
@@ -167,7 +171,7 @@ impl Step {
 
     pub(super) fn begin_life(mut self, terms: &Arc<Terms>, policy: &Policy) -> Placement {
         self.next.terms = Arc::clone(terms);
-        self.tally.asked = 1;
+        self.tally.asked = u64::from(terms.slot.is_none());
         self.restart(policy);
         let life = self.next.life;
         self.tell(Beat::Placed { life });
@@ -256,6 +260,7 @@ impl Step {
                 self.done()
             }
             Phase::Solved { .. } if self.next.must_be_claimed() => {
+                self.tally.stocked = 1;
                 self.tally.cancelled = 1;
                 self.next.wanted = false;
                 self.tell(Beat::Cancelled);

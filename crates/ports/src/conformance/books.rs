@@ -14,7 +14,11 @@ async fn books(store: &dyn Store, from: Day, to: Day) -> Vec<(Line, Tally)> {
 }
 
 fn line(day: u64, tenant: &str, kind: &str) -> Line {
-    Line { day: Day(day), tenant: tenant.into(), kind: kind.into() }
+    line_of(day, tenant, kind, "")
+}
+
+fn line_of(day: u64, tenant: &str, kind: &str, site: &str) -> Line {
+    Line { day: Day(day), tenant: tenant.into(), kind: kind.into(), site: site.into() }
 }
 
 /// A different number on every line of the books, so that none can stand for another.
@@ -96,7 +100,8 @@ pub async fn books_come_by_day_in_the_order_of_their_lines(store: Arc<dyn Store>
     for tenant in ["b", "B", "a", "\u{e9}", "z", "a b", "a-b", "aa", "O'Hara"] {
         for kind in ["riddle", "Scribble", "r"] {
             for n in [4, 0, 1, 2, 3] {
-                lines.push(line(day + n, tenant, kind));
+                let sites: &[&str] = if n == 2 { &["", "shop.example.org", "a.test"] } else { &[""] };
+                lines.extend(sites.iter().map(|site| line_of(day + n, tenant, kind, site)));
             }
         }
     }

@@ -49,6 +49,17 @@ impl Store for Relay {
         self.next().claim_due(now, until, limit).await
     }
 
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        self.next().take(target, good_until, by, at, tally).await
+    }
+
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
         self.next().shelf(target, now, limit).await
     }

@@ -115,6 +115,15 @@ impl Sample {
     }
 }
 
+/// What this event makes of an order that was read from a store.
+#[must_use]
+pub fn next(order: &Order, event: Event, now: Timestamp) -> Order {
+    match transition(order, event, now, &POLICY) {
+        Decision::Advance(advance) => advance.next,
+        other => panic!("an order in phase {} cannot take this: {other:?}", order.phase.name()),
+    }
+}
+
 #[must_use]
 pub const fn woken() -> Event {
     Event::Woken { stamp: 7, gate: Gate::Open }

@@ -6,15 +6,15 @@ use crate::store::Store;
 use quittance_lifecycle::{Event, Key, Timestamp};
 use std::sync::Arc;
 
-const HERE: &str = "https://example.com/here";
-const THERE: &str = "https://example.com/there";
+pub(super) const HERE: &str = "https://example.com/here";
+pub(super) const THERE: &str = "https://example.com/there";
 
-async fn shelf(store: &dyn Store, page: &str, now: Timestamp, limit: usize) -> Vec<Key> {
+pub(super) async fn shelf(store: &dyn Store, page: &str, now: Timestamp, limit: usize) -> Vec<Key> {
     store.shelf(&samples::target(page), now, limit).await.expect(AVAILABLE)
 }
 
 /// Stocks an answer for each of these moments at which it spoils, in seconds after the start.
-async fn stock<const N: usize>(store: &dyn Store, page: &str, spoils: [u64; N]) -> [Key; N] {
+pub(super) async fn stock<const N: usize>(store: &dyn Store, page: &str, spoils: [u64; N]) -> [Key; N] {
     let samples: [Sample; N] =
         std::array::from_fn(|n| samples::stocked(&format!("{page} answer {n}"), page, after(spoils[n])));
     for (sample, spoils) in samples.iter().zip(spoils) {

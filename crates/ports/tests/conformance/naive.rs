@@ -3,7 +3,7 @@
 
 use crate::crimes::Crime;
 use async_trait::async_trait;
-use quittance_lifecycle::{HandOut, Key, Order, Phase, Tally, Target, Timestamp, Value};
+use quittance_lifecycle::{Beat, HandOut, Key, Order, Phase, Tally, Target, Timestamp, Value};
 use quittance_ports::{
     Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Watchers, Which,
 };
@@ -271,6 +271,62 @@ impl Store for Naive {
             }
         }
         Ok(Due { orders, next, unreadable: Vec::new() })
+    }
+
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        let of_target = |row: &Row| row.found.order.terms.target == *target;
+        let rows: Vec<Row> = self.rows().into_iter().filter(of_target).collect();
+        let is_his = |row: &&Row| match row.found.order.phase {
+            _ if self.commits(Crime::TakesAnotherEachTime) => false,
+            Phase::Taken { by: owner, .. } => owner == *by && row.found.order.key != *by,
+            _ => false,
+        };
+        if let Some(his) = rows.iter().find(is_his) {
+            return Ok(Some(his.found.clone()));
+        }
+        let returned = |order: &Order| order.story.entries.iter().any(|entry| entry.beat == Beat::Returned);
+        let mut standing: Vec<(Timestamp, Key, Row)> = Vec::new();
+        for row in rows {
+            let order = &row.found.order;
+            if let Some((_, spoils)) = order.shelf()
+                && spoils >= good_until
+                && !(self.commits(Crime::TakesForOneOnly) && returned(order))
+            {
+                standing.push((spoils, order.key, row.clone()));
+            }
+        }
+        standing.sort_by_key(|(spoils, key, _)| (*spoils, *key));
+        if self.commits(Crime::TakesTheFreshestFirst) {
+            standing.reverse();
+        }
+        let Some((.., row)) = standing.into_iter().next() else { return Ok(None) };
+        if self.commits(Crime::TakesThenHides) {
+            dawdle().await;
+        }
+        let mut taken = (*row.found.order).clone().taken(*by, at);
+        if self.commits(Crime::TakesWithoutAMark) {
+            taken.story.entries.pop();
+        }
+        if self.commits(Crime::TakenForgetsItsErrands) {
+            taken.listeners.clear();
+        }
+        self.book(&Line::of(&taken, at), tally);
+        let mut version = self.write(&taken);
+        if self.commits(Crime::TakesUnderTheOldVersion) {
+            version = row.found.version;
+            let mut desk = self.desk();
+            for row in desk.rows.iter_mut().filter(|row| row.found.order.key == taken.key) {
+                row.found.version = version;
+            }
+        }
+        Ok(Some(Versioned { version, order: Arc::new(taken) }))
     }
 
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {

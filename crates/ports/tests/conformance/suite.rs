@@ -8,13 +8,14 @@ use std::panic::catch_unwind;
 use std::task::Poll;
 use std::time::Duration;
 
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     include_str!("../../src/conformance/books.rs"),
     include_str!("../../src/conformance/due.rs"),
     include_str!("../../src/conformance/keeping.rs"),
     include_str!("../../src/conformance/racing.rs"),
     include_str!("../../src/conformance/records.rs"),
     include_str!("../../src/conformance/shelf.rs"),
+    include_str!("../../src/conformance/taking.rs"),
     include_str!("../../src/conformance/watching.rs"),
 ];
 

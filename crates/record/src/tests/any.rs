@@ -1,9 +1,11 @@
 //! Makes orders, terms and arrivals out of a seed: nothing about them makes sense, and every variant occurs.
 
+mod shared;
+
 use super::Written;
 use quittance_lifecycle::{
     Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, FailCause, Fault, FaultClass, Gate, Goods, Key,
-    Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse, Story,
+    Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse, Slot, Story,
     SubmitOutcome, Target, TellOutcome, Telling, Terms, Timestamp, Value, Via, Word,
 };
 use quittance_ports::Arrival;
@@ -96,15 +98,23 @@ impl Any {
         std::array::from_fn(|_| self.small())
     }
 
-    fn terms(&mut self) -> Terms {
+    fn key(&mut self) -> Key {
+        Key(self.digest())
+    }
+
+    fn params(&mut self) -> BTreeMap<String, Value> {
         let value = |any: &mut Self| match any.flag() {
             true => Value::Text(any.text()),
             false => Value::Bytes(any.bytes()),
         };
+        self.list(5, |any| (any.text(), value(any))).into_iter().collect()
+    }
+
+    fn terms(&mut self) -> Terms {
         Terms {
             tenant: self.text(),
             kind: self.text(),
-            params: self.list(5, |any| (any.text(), value(any))).into_iter().collect(),
+            params: self.params(),
             target: Target(self.digest()),
             fingerprint: self.digest(),
             keyed: self.flag(),
@@ -114,7 +124,14 @@ impl Any {
             min_life: self.span(),
             patience: self.span(),
             keep: self.span(),
+            site: self.text(),
+            takes_stock: self.flag(),
+            slot: self.maybe(Self::slot),
         }
+    }
+
+    fn slot(&mut self) -> Slot {
+        Slot { pool: self.text(), number: self.count(), generation: self.wide() }
     }
 
     fn goods(&mut self) -> Goods {
@@ -160,7 +177,7 @@ impl Any {
             2 => Phase::Solving { attempt, poll_at: until, misses: self.small() },
             3 => Phase::Unsure { attempt, until },
             4 => Phase::Solved { answer: self.answer(), at },
-            5 => Phase::Taken { answer: self.answer(), by: Key(self.digest()), at },
+            5 => Phase::Taken { answer: self.answer(), by: self.key(), at },
             6 => Phase::Spoiled { at },
             7 => Phase::Failed { cause: FailCause::Refused(self.fault()), at },
             8 => Phase::Failed { cause: FailCause::Cancelled, at },
@@ -186,6 +203,7 @@ impl Any {
             progress,
             task: None,
             report: self.maybe(Self::report),
+            made_for: self.maybe(Self::key),
         }
     }
 
@@ -209,7 +227,7 @@ impl Any {
 
     fn beat(&mut self) -> Beat {
         let (attempt, until) = (self.count(), self.moment());
-        match self.below(25) {
+        match self.below(27) {
             0 => Beat::Placed { life: self.count() },
             1 => Beat::Rejoined,
             2 => Beat::Deferred { until },
@@ -234,6 +252,8 @@ impl Any {
             21 => Beat::Reported { attempt, is_good: self.flag() },
             22 => Beat::Told { listener: attempt },
             23 => Beat::NotTold { listener: attempt, why: self.text() },
+            24 => Beat::Supplied { from: self.key() },
+            25 => Beat::Returned,
             _ => Beat::Replayed,
         }
     }
@@ -241,7 +261,7 @@ impl Any {
     fn order(&mut self) -> Order {
         let entry = |any: &mut Self| Entry { at: any.moment(), beat: any.beat() };
         Order {
-            key: Key(self.digest()),
+            key: self.key(),
             terms: Arc::new(self.terms()),
             born: self.moment(),
             life: self.count(),
@@ -299,13 +319,13 @@ impl Any {
 
     pub(super) fn arrival(&mut self) -> Arrival {
         let attempt = self.count();
-        let event = match self.below(14) {
+        let event = match self.below(16) {
             0 => Event::Woken { stamp: self.wide(), gate: self.gate() },
             1 => Event::Submitted { attempt, outcome: self.submit_outcome() },
             2 => Event::Polled { attempt, asked: self.moment(), outcome: self.poll_outcome() },
             3 => Event::CalledBack { attempt, task: self.maybe(Self::text), word: self.word() },
             4 => Event::Stocked { attempt },
-            5 => Event::Claimed { by: Key(self.digest()), min_life: self.span() },
+            5 => Event::Claimed { by: self.key(), min_life: self.span() },
             6 => Event::Cancelled,
             7 => Event::Replayed,
             8 => Event::Dropped,
@@ -313,15 +333,24 @@ impl Any {
             10 => Event::ReportPassed { attempt, outcome: self.report_outcome() },
             11 => Event::ListenedFor { url: self.text(), dialect: self.text() },
             12 => Event::Told { listener: attempt, outcome: self.tell_outcome() },
+            13 => Event::Supplied {
+                by: self.key(),
+                from: self.key(),
+                answer: self.answer(),
+                attempt: Box::new(self.attempt()),
+            },
+            14 => Event::Returned { by: self.key() },
             _ => Event::Released,
         };
-        Arrival { key: Key(self.digest()), born: self.moment(), event }
+        Arrival { key: self.key(), born: self.moment(), event }
     }
 
     pub(super) fn written(&mut self) -> Written {
-        match self.below(3) {
+        match self.below(5) {
             0 => Written::Terms(Arc::new(self.terms())),
             1 => Written::Order(Box::new(self.order())),
+            2 => Written::Card(Box::new(self.card())),
+            3 => Written::Sheet(Box::new(self.sheet())),
             _ => Written::Arrival(self.arrival()),
         }
     }

@@ -1,12 +1,15 @@
 //! The values that the golden files hold. A case is never changed and never removed: add another one.
 
+mod shared;
+mod stock;
+
 use super::Written;
 use quittance_lifecycle::{
     Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, FailCause, Fault, FaultClass, Gate, Goods, Key,
     Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse, Story,
     SubmitOutcome, Target, TellOutcome, Telling, Terms, Timestamp, Value, Via, Word,
 };
-use quittance_ports::{Arrival, Card, Vitals};
+use quittance_ports::Arrival;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +22,11 @@ pub(super) fn all() -> Vec<(&'static str, Written)> {
     cases.extend(phases());
     cases.extend(parts());
     cases.extend(arrivals());
-    cases.extend(cards());
+    cases.extend(shared::cards());
+    cases.extend(shared::sheets());
+    cases.extend(stock::terms());
+    cases.extend(stock::orders());
+    cases.extend(stock::arrivals());
     cases
 }
 
@@ -54,6 +61,9 @@ fn token_terms() -> Terms {
         min_life: Duration::from_secs(40),
         patience: Duration::from_secs(300),
         keep: Duration::from_secs(3600),
+        site: String::new(),
+        takes_stock: true,
+        slot: None,
     }
 }
 
@@ -67,6 +77,7 @@ fn terms() -> Vec<(&'static str, Written)> {
             ("lang".into(), Value::Text(String::new())),
         ]),
         single_use: false,
+        takes_stock: false,
         life: None,
         min_life: Duration::ZERO,
         ..token_terms()
@@ -124,6 +135,7 @@ fn attempt(number: u32, progress: Progress) -> Attempt {
         progress,
         task: None,
         report: None,
+        made_for: None,
     }
 }
 
@@ -384,35 +396,4 @@ fn arrivals() -> Vec<(&'static str, Written)> {
     .into();
     cases.push(("arrival-called-back-answered", Written::Arrival(called_back(7))));
     cases
-}
-
-fn cards() -> Vec<(&'static str, Written)> {
-    let vitals = Vitals {
-        placed: 1,
-        joined: 2,
-        attended: 3,
-        submitted: 4,
-        polled: 5,
-        answered: 6,
-        in_hand: 7,
-        store_errors: 8,
-        unreadable: 9,
-        panics: 10,
-        released: Some(at(5)),
-        is_paused: true,
-        store_was_away: true,
-        has_spilled: true,
-    };
-    let card = Card {
-        node: u64::MAX,
-        name: "east-1".into(),
-        version: "0.1.0".into(),
-        format: 1,
-        started: at(0),
-        at: at(7),
-        skew_ms: Some(-1500),
-        vitals,
-    };
-    let fresh = Card { skew_ms: None, vitals: Vitals::default(), ..card.clone() };
-    vec![("card", Written::Card(Box::new(card))), ("card-fresh", Written::Card(Box::new(fresh)))]
 }

@@ -5,6 +5,7 @@ use crate::arrival::{EventName, GateName, PollName, ReportName, SubmitName, Tell
 use crate::attempt::ProgressName;
 use crate::fields::Named;
 use crate::phase::{DeadName, FailName, PhaseName};
+use crate::sheet::SheetName;
 use crate::story::BeatName;
 use quittance_lifecycle::{FaultClass, Reuse, Via};
 use serde_json::Value;
@@ -14,7 +15,9 @@ use std::collections::BTreeSet;
 pub(super) const NAMED: [&str; 4] = ["is", "class", "via", "reuse"];
 
 /// Every place where names stand, with those that can stand there.
-const PLACES: [(&str, &[&str]); 24] = [
+const PLACES: [(&str, &[&str]); 26] = [
+    ("/is", SheetName::NAMES),
+    ("/event(supplied)/made/is", &["answered"]),
     ("/reuse", Reuse::NAMES),
     ("/phase/is", PhaseName::NAMES),
     ("/phase(failed)/cause/is", FailName::NAMES),

@@ -5,7 +5,7 @@ use super::names::{every_use, uses_in};
 use crate::fields::Named;
 use std::collections::BTreeSet;
 
-const SEEDS: u64 = 3000;
+const SEEDS: u64 = 6000;
 
 #[test]
 fn whatever_is_written_is_read_back_the_same() {
@@ -38,5 +38,6 @@ fn no_two_variants_share_a_name() {
     check::<crate::attempt::ProgressName>();
     check::<crate::story::BeatName>();
     check::<crate::arrival::EventName>();
+    check::<crate::sheet::SheetName>();
     check::<quittance_lifecycle::FaultClass>();
 }

@@ -291,6 +291,8 @@ fn a_log_that_breaks_off_or_ends_in_garbage_opens_with_all_that_was_whole() {
         create(&store, order);
     }
     let log = format!("{DATABASE}-wal");
+    // Once, and all others from this one: a store that is left alone soon moves its log into the database.
+    let dir = crashed(dir.path());
     let whole = fs::metadata(dir.path().join(&log)).unwrap().len();
     let found = |copy: &tempfile::TempDir| {
         let store = EmbeddedStore::open(copy.path()).unwrap();
@@ -330,7 +332,7 @@ fn a_later_schema_is_refused_and_left_alone() {
     sql(dir.path(), "PRAGMA user_version = 7");
     let before = fs::read(dir.path().join(DATABASE)).unwrap();
     let error = EmbeddedStore::open(dir.path()).unwrap_err();
-    assert!(matches!(error, OpenError::Newer { found: 7, known: 1, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 7, known: 2, .. }), "{error}");
     assert!(error.to_string().contains("later version"), "{error}");
     assert_eq!(fs::read(dir.path().join(DATABASE)).unwrap(), before);
 }

@@ -7,6 +7,8 @@ mod damage;
 mod living;
 mod people;
 mod reopening;
+mod schema;
+mod stock;
 
 use quittance_lifecycle::{Order, Tally};
 use quittance_ports::conformance::{drive, samples};

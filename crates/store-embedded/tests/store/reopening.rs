@@ -75,6 +75,21 @@ impl Store for Restless {
         Ok(due)
     }
 
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        let taken = self.store().take(target, good_until, by, at, tally).await?;
+        if let Some(found) = &taken {
+            self.state.lock().unwrap().claimed.remove(&found.order.key);
+        }
+        Ok(taken)
+    }
+
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
         self.store().shelf(target, now, limit).await
     }

@@ -10,6 +10,8 @@ use quittance_servers::{Postgres, shared_postgres};
 use quittance_store_postgres::PostgresStore;
 use std::sync::Arc;
 
+const PAGE: &str = "https://example.com/door";
+
 fn queued(n: usize) -> Arc<Order> {
     samples::queued(&format!("order {n}"), START).order
 }
@@ -65,7 +67,7 @@ fn commits_that_come_together_share_statements() {
 
 /// The server keeps its plans, and those that it made for an empty table must be good for a full one.
 #[test]
-fn no_commit_ever_reads_all_orders() {
+fn no_commit_and_no_taker_ever_reads_all_orders() {
     super::run(async {
         let server = Postgres::start(&["autovacuum=off"]);
         let store = open(settings_at(&server.url(), "grown")).await;
@@ -83,6 +85,16 @@ fn no_commit_ever_reads_all_orders() {
             });
             let steps: Vec<_> = steps.collect();
             join_all(steps.iter().map(|(version, next)| write(&store, *version, next))).await;
+            let stocked =
+                |n: usize| samples::stocked(&format!("answer {n}"), PAGE, samples::after(100)).order;
+            let stocked: Vec<_> = (0..50).map(stocked).collect();
+            join_all(stocked.iter().map(|order| commit(&store, Version::ABSENT, order))).await;
+            let target = samples::target(PAGE);
+            join_all((0..100_u8).map(|n| {
+                let (store, by) = (&store, Key([n; 32]));
+                async move { store.take(&target, START, &by, START, &Tally::default()).await.unwrap() }
+            }))
+            .await;
         }
         // A session says what it has done when it ends.
         drop(store);
@@ -198,7 +210,7 @@ fn the_books_fill_up_and_do_not_overflow() {
     super::run(async {
         let schema = fresh_schema();
         let (one, other) = (open(settings(&schema)).await, open(settings(&schema)).await);
-        let line = Line { day: Day(3), tenant: "rich\0".into(), kind: "riddle".into() };
+        let line = Line { day: Day(3), tenant: "rich\0".into(), kind: "riddle".into(), site: String::new() };
         let tally = Tally { cost_micros: u64::MAX, asked: 1, ..Tally::default() };
         for store in [&one, &one, &other, &other] {
             store.count(&line, &tally).await.unwrap();
@@ -218,7 +230,7 @@ fn what_the_server_cannot_take_does_not_take_others_with_it() {
         let tally = Tally { asked: 1, ..Tally::default() };
         // No two bytes alike, or the server would make it short enough.
         let tenant: String = (0..4000_u32).filter_map(|n| char::from_u32(0x4e00 + n * 7 % 20_000)).collect();
-        let too_long = Line { day: Day(1), tenant, kind: "riddle".into() };
+        let too_long = Line { day: Day(1), tenant, kind: "riddle".into(), site: String::new() };
         let placed = join_all(orders.iter().map(|order| store.commit(Version::ABSENT, order, &tally, START)));
         let (placed, refused) = futures_util::future::join(placed, store.count(&too_long, &tally)).await;
         assert!(placed.iter().all(|done| matches!(done, Ok(Commit::Done(_)))), "{placed:?}");

@@ -10,6 +10,7 @@ mod listening;
 mod living;
 mod migrations;
 mod records;
+mod taking;
 mod trouble;
 
 use quittance_lifecycle::{Order, Tally};

@@ -29,6 +29,7 @@ fn migrations_can_be_run_by_hand_and_are_then_left_alone() {
         let by_hand = settings(&schema).with_migrate(false);
         let refused = PostgresStore::open(by_hand.clone()).await.unwrap_err();
         assert!(matches!(refused, OpenError::Older { found: 0, .. }), "{refused}");
+        assert!(refused.to_string().contains("`quittance store migrate`"), "{refused}");
 
         let steps = PostgresStore::migrations();
         let known = i32::try_from(steps.len()).unwrap();
@@ -110,6 +111,7 @@ fn whoever_may_not_make_a_schema_is_told_so_and_can_use_one_that_was_made_for_hi
         let url = shared_postgres().url().replace("quittance@", "guest@");
         let refused = PostgresStore::open(settings_at(&url, &schema)).await.unwrap_err();
         assert!(matches!(refused, OpenError::NotAllowed { .. }), "{refused}");
+        assert!(refused.to_string().contains("`quittance store migrate`"), "{refused}");
 
         PostgresStore::migrate(&settings(&schema)).await.unwrap();
         sql(&format!(

@@ -3,7 +3,7 @@
 use super::{commit, create, fresh_schema, is_unavailable, open, settings, until};
 use quittance_lifecycle::{Key, Tally};
 use quittance_ports::conformance::samples::{self, START, after};
-use quittance_ports::{Commit, Line, Roster, Store, StoreError, Version, Which};
+use quittance_ports::{Commit, Line, Roster, SheetWritten, Store, StoreError, Version, Which};
 use quittance_servers::shared_postgres;
 use quittance_store_postgres::Sealed;
 use std::error::Error;
@@ -113,6 +113,10 @@ fn a_sealed_store_takes_nothing_from_any_node_and_can_be_read() {
             assert!(is_sealed(store.claim_due(START, START, 10).await));
             assert!(is_sealed(store.purge(after(1_000_000), 10).await));
             assert!(is_sealed(store.count(&line, &tally).await));
+            let shelf = samples::target("https://example.com/door");
+            assert!(is_sealed(store.take(&shelf, START, &order.key, START, &tally).await));
+            assert!(is_sealed(store.write_sheet("any", Version::ABSENT, None).await));
+            assert_eq!(store.sheets().await.unwrap(), []);
             assert_eq!(store.load(&order.key).await.unwrap().unwrap().version, version);
             assert_eq!(store.list(Which::All, None, 10).await.unwrap().len(), 1);
             assert_eq!(store.books(line.day, line.day).await.unwrap(), []);
@@ -148,5 +152,18 @@ fn nothing_is_written_once_the_seal_is_acknowledged() {
         let sealed = count();
         storm.await.unwrap();
         assert_eq!(count(), sealed);
+    });
+}
+
+#[test]
+fn a_sheet_that_cannot_be_read_is_left_out_and_can_be_written_over_by_nobody_who_has_not_seen_it() {
+    super::run(async {
+        let schema = fresh_schema();
+        let store = open(settings(&schema)).await;
+        shared_postgres()
+            .sql(&format!("INSERT INTO {schema}.sheets VALUES ('pool/x', 7, '{{\"is\":\"marvel\"}}')"));
+        assert_eq!(store.sheets().await.unwrap(), []);
+        let gone = store.write_sheet("pool/x", Version::ABSENT, None).await.unwrap();
+        assert_eq!(gone, SheetWritten::Conflict);
     });
 }

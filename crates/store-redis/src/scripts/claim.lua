@@ -16,9 +16,9 @@ for n = 1, #found, 2 do
     claimed[2] = at
     break
   end
-  local row = redis.pcall('HMGET', records .. key, 'version', 'record', 'terms')
+  local row = redis.pcall('HMGET', records .. key, 'version', 'record', 'terms', 'taker', 'taken_at')
   if row.err then
-    row = { false, false, false }
+    row = { false, false, false, false, false }
   end
   if not row[1] and redis.call('EXISTS', records .. key) == 0 then
     redis.call('ZREM', due, key)
@@ -26,7 +26,7 @@ for n = 1, #found, 2 do
     if tonumber(until_) > tonumber(at) then
       redis.call('ZADD', due, until_, key)
     end
-    claimed[#claimed + 1] = { key, at, row[1], row[2], row[3] }
+    claimed[#claimed + 1] = { key, at, unpack(row, 1, 5) }
   end
 end
 return claimed

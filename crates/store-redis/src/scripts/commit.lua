@@ -1,10 +1,9 @@
 -- One step of one order: compare, then write the record, its indices, the books and the notice, or nothing at all.
 -- Everything that can refuse comes before the first write, because what a script has written stays written.
-local call, pcall = redis.call, redis.pcall
 local record, desk, due, forget, open, rest, dead, shelves, days, books = unpack(KEYS)
-local expected, key, by, body, terms, sum, due_at, forget_at, shelf, standing, awaited, channel, grace, day,
-  keep_books_until = unpack(ARGV, 1, 15)
-local FIRST_TALLY = 16
+local expected, key, by, body, terms, sum, due_at, forget_at, shelf, once_taken, taker, takings, standing, awaited,
+  channel, grace, line, day, keep_books_until = unpack(ARGV, 1, 19)
+local FIRST_TALLY = 20
 
 local desk_says = call('HMGET', desk, 'seal', 'version')
 if desk_says[1] then
@@ -15,50 +14,42 @@ end
 local was = {}
 if expected == '0' then
   -- Whoever joins learns all in one look, and of a new order there is nothing else to know.
-  local found = call('HMGET', record, 'version', 'record', 'terms', 'by')
-  if found[1] and found[4] ~= by then
-    return { 'conflict', found[1], found[2], found[3] }
+  local found = call('HMGET', record, 'version', 'record', 'terms', 'taker', 'taken_at', 'by')
+  if found[1] and found[6] ~= by then
+    return { 'conflict', found[1], found[2], found[3], found[4], found[5] }
   end
   -- The same write once more: its answer was lost on the way, and it was sent again.
   if found[1] then
     return { 'done', found[1] }
   end
-  if found[2] or found[3] or found[4] then
+  if found[2] or found[3] or found[6] then
     return { 'broken' }
   end
 else
-  was = call('HMGET', record, 'version', 'by', 'sum', 'due', 'forget', 'shelf', 'standing', 'awaited')
+  was = call('HMGET', record, 'version', 'by', 'sum', 'due', 'forget', 'shelf', 'standing', 'awaited', 'taker',
+    'taken_at')
   if not was[1] then
     if call('EXISTS', record) == 1 then
       return { 'broken' }
     end
-    return { 'conflict', false, false, false }
+    return { 'conflict', false, false, false, false, false }
   end
   if was[1] ~= expected then
     if was[2] == by then
       return { 'done', was[1] }
     end
     local found = call('HMGET', record, 'record', 'terms')
-    return { 'conflict', was[1], found[1], found[2] }
+    return { 'conflict', was[1], found[1], found[2], was[9], was[10] }
   end
   if terms == '' and was[3] ~= sum then
     return { 'terms' }
   end
 end
-local was_due, was_forget, was_shelf = was[4] or '', was[5] or '', was[6] or ''
+local was_due, was_forget, was_shelf, was_taker = was[4] or '', was[5] or '', was[6] or '', was[9] or ''
 
--- Ahead of the last one, also when the clock was set back; and ahead of those that a failover has lost.
 local time = call('TIME')
-local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-local next_version = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local last = tonumber(desk_says[2] or '0') or 0
-if last >= next_version then
-  next_version = last + 1
-end
-next_version = string.format('%.0f', next_version)
-
-call('HSET', desk, 'version', next_version)
-local fields = { 'version', next_version, 'by', by, 'record', body }
+local version = next_version(desk, desk_says[2], time)
+local fields = { 'version', version, 'by', by, 'record', body }
 local function note(name, value)
   fields[#fields + 1] = name
   fields[#fields + 1] = value
@@ -76,6 +67,18 @@ end
 if was_shelf ~= shelf then
   note('shelf', shelf)
 end
+-- What whoever takes it from the shelf has to write, and could not work out for himself.
+if shelf ~= '' then
+  note('once_taken', once_taken)
+  note('line', line)
+end
+if was_taker ~= taker then
+  note('taker', taker)
+end
+-- From now on the record itself says that it was taken, or that it is not any more.
+if (was[10] or '') ~= '' then
+  note('taken_at', '')
+end
 if was[7] ~= standing then
   note('standing', standing)
 end
@@ -91,14 +94,7 @@ elseif was_due ~= '' then
   call('ZREM', due, key)
 end
 
-if forget_at ~= '' then
-  call('ZADD', forget, forget_at, key)
-  local expires = math.max(tonumber(forget_at), now_ms) + tonumber(grace)
-  call('PEXPIREAT', record, string.format('%.0f', expires))
-elseif was_forget ~= '' then
-  call('ZREM', forget, key)
-  call('PERSIST', record)
-end
+mark_forgettable(forget, record, key, forget_at, was_forget, grace, time)
 
 if was_shelf ~= shelf then
   if was_shelf ~= '' then
@@ -107,6 +103,13 @@ if was_shelf ~= shelf then
   if shelf ~= '' then
     call('ZADD', shelves, 0, shelf)
   end
+end
+
+if was_taker ~= '' and was_taker ~= taker then
+  unmark_taken(takings, was_taker, key)
+end
+if taker ~= '' then
+  mark_taken(takings, taker, key, forget_at, grace, time)
 end
 
 -- Every order stands in one list and no other: a list of all would be one more insertion for each new order.
@@ -118,22 +121,9 @@ if was[7] ~= standing then
   call('ZADD', lists[standing], 0, key)
 end
 
--- Whatever is wrong with the books must not stop an order, least of all half-way.
-local opened = false
-for n = FIRST_TALLY, #ARGV, 2 do
-  local count = pcall('HINCRBY', books, ARGV[n], ARGV[n + 1])
-  if type(count) == 'table' then
-    pcall('HSET', books, ARGV[n], '9223372036854775807')
-  end
-  opened = opened or count == tonumber(ARGV[n + 1])
-end
-if opened then
-  pcall('ZADD', days, day, day)
-  local expires = math.max(tonumber(keep_books_until), now_ms + tonumber(grace))
-  pcall('PEXPIREAT', books, string.format('%.0f', expires))
-end
+book(books, days, line, FIRST_TALLY, day, keep_books_until, grace, time)
 
 if awaited == '0' then
   pcall('PUBLISH', channel, key .. ' ' .. by)
 end
-return { 'done', next_version }
+return { 'done', version }

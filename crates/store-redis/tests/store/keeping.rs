@@ -176,7 +176,12 @@ fn books_that_are_full_or_damaged_stop_no_order() {
     run(async {
         let place = Place::on_one_server(1);
         let store = place.open().await;
-        let line = Line { day: Day(50_000), tenant: "ann".into(), kind: "riddle".into() };
+        let line = Line {
+            day: Day(50_000),
+            tenant: "ann".into(),
+            kind: "riddle".into(),
+            site: "example.com".into(),
+        };
         let tally = Tally { asked: u64::MAX, joined: 1, ..Tally::default() };
         for _ in 0..3 {
             store.count(&line, &tally).await.unwrap();
@@ -214,15 +219,24 @@ fn a_commit_that_arrives_twice_is_one_commit_and_says_so_both_times() {
     let keys =
         ["order:x", "desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "books:1"].map(name);
     let commit = |by: &str| {
-        let marks = ["", "", "", "rest", "1", "news", "1000", "1", "1", "asked", "5"];
+        let marks =
+            ["", "", "", "", "", "taken:", "rest", "1", "news", "1000", "line:", "1", "1", "asked", "5"];
         let step = ["0", &key, by, "{}", "terms", "sum"];
-        let mut all = vec!["EVAL", include_str!("../../src/scripts/commit.lua"), "10"];
+        let script = concat!(
+            include_str!("../../src/scripts/steps.lua"),
+            include_str!("../../src/scripts/commit.lua")
+        );
+        let mut all = vec!["EVAL", script, "10"];
         all.extend(keys.iter().map(String::as_str).chain(step).chain(marks));
         shared_redis().command(&all)
     };
     let first = commit("1-1");
     assert!(first.starts_with("done"), "{first}");
     assert_eq!(commit("1-1"), first);
-    assert_eq!(shared_redis().command(&["HGET", &name("books:1"), "asked"]), "5", "and it is booked once");
+    assert_eq!(
+        shared_redis().command(&["HGET", &name("books:1"), "line:asked"]),
+        "5",
+        "and it is booked once"
+    );
     assert!(commit("1-2").starts_with("conflict"));
 }

@@ -10,6 +10,8 @@ mod opening;
 mod outage;
 mod sealing;
 mod settled;
+mod sheets;
+mod taking;
 mod waking;
 
 use quittance_lifecycle::{Order, Tally};

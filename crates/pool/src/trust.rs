@@ -1,0 +1,154 @@
+//! What refusals at a site say about how long its answers really live. A caller can only say that an answer was
+//! refused, and that may have many reasons; only refusals that come late in life speak of life.
+//!
+//! The rule: refusals of the last day count, unless an answer that was at least as old has been approved since. If
+//! three or more of those that count, and three quarters of them, were older than half of the life when they were handed
+//! out, answers are trusted up to the age of the youngest of these, and never for less than half of the life.
+
+use quittance_lifecycle::Timestamp;
+use std::time::Duration;
+
+/// So many refusals, and as many approvals, are remembered.
+pub const HEARD_MAX: usize = 32;
+/// For so long a refusal counts.
+const COUNTS_FOR: Duration = Duration::from_secs(24 * 3600);
+/// One or two refusals are nobody's proof.
+const LATE_MIN: usize = 3;
+
+/// What a caller said of one answer: when, and how old it was when it was handed out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    pub at: Timestamp,
+    pub age: Duration,
+}
+
+/// What callers said of answers of one target: how old those were, when they were handed out, that the site refused or took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    pub refusals: Vec<Heard>,
+    pub approvals: Vec<Heard>,
+}
+
+impl Trust {
+    pub fn refused(&mut self, at: Timestamp, age: Duration) {
+        remember(&mut self.refusals, Heard { at, age });
+    }
+
+    pub fn approved(&mut self, at: Timestamp, age: Duration) {
+        remember(&mut self.approvals, Heard { at, age });
+    }
+
+    /// How long answers are trusted that should live for `life`: as long as that, or less if refusals come late in it.
+    #[must_use]
+    pub fn life(&self, life: Duration, now: Timestamp) -> Duration {
+        let half = life / 2;
+        let (mut counted, mut late) = (0, 0);
+        let mut youngest = life;
+        for refusal in self.refusals.iter().filter(|refusal| self.counts(refusal, now)) {
+            counted += 1;
+            if refusal.age > half {
+                late += 1;
+                youngest = youngest.min(refusal.age);
+            }
+        }
+        if late >= LATE_MIN && late * 4 >= counted * 3 { youngest.max(half) } else { life }
+    }
+
+    fn counts(&self, refusal: &Heard, now: Timestamp) -> bool {
+        let refutes = |approval: &Heard| approval.at >= refusal.at && approval.age >= refusal.age;
+        now.since(refusal.at) < COUNTS_FOR && !self.approvals.iter().any(refutes)
+    }
+}
+
+fn remember(heard: &mut Vec<Heard>, news: Heard) {
+    // Records from elsewhere may hold more than we would.
+    if heard.len() >= HEARD_MAX {
+        heard.drain(..=heard.len() - HEARD_MAX);
+    }
+    heard.push(news);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIFE: Duration = Duration::from_secs(120);
+
+    fn at(second: u64) -> Timestamp {
+        Timestamp::from_millis(second * 1000)
+    }
+
+    fn refused_at_ages(ages: &[u64]) -> Trust {
+        let mut trust = Trust::default();
+        for (second, age) in (1..).zip(ages) {
+            trust.refused(at(second), Duration::from_secs(*age));
+        }
+        trust
+    }
+
+    fn trusted_s(trust: &Trust, second: u64) -> u64 {
+        trust.life(LIFE, at(second)).as_secs()
+    }
+
+    #[test]
+    fn refusals_that_come_late_shorten_life_to_the_youngest_of_them() {
+        assert_eq!(trusted_s(&Trust::default(), 10), 120);
+        assert_eq!(trusted_s(&refused_at_ages(&[100, 110]), 10), 120, "two are nobody's proof");
+        assert_eq!(trusted_s(&refused_at_ages(&[100, 110, 95]), 10), 95);
+        assert_eq!(trusted_s(&refused_at_ages(&[100, 110, 95, 5]), 10), 95, "one early refusal among them");
+    }
+
+    #[test]
+    fn refusals_that_are_early_or_come_at_all_ages_say_nothing_about_life() {
+        assert_eq!(trusted_s(&refused_at_ages(&[1, 2, 3, 4, 5, 6, 60]), 10), 120);
+        assert_eq!(trusted_s(&refused_at_ages(&[10, 30, 50, 70, 90, 110]), 10), 120);
+        assert_eq!(trusted_s(&refused_at_ages(&[100, 110, 95, 5, 7]), 10), 120);
+    }
+
+    #[test]
+    fn nobody_drives_it_under_half_of_the_life() {
+        assert_eq!(trusted_s(&refused_at_ages(&[61; 32]), 40), 61);
+        let mut hostile = Trust::default();
+        for second in 0..10_000 {
+            hostile.refused(at(second), Duration::from_millis(60_001 + second % 7));
+            assert!(hostile.life(LIFE, at(second)) >= LIFE / 2);
+            // The life may have become shorter since, so that what was late is beyond it.
+            assert!(hostile.life(LIFE / 4, at(second)) >= LIFE / 8);
+            assert!(hostile.life(LIFE / 4, at(second)) <= LIFE / 4);
+        }
+    }
+
+    #[test]
+    fn an_approval_of_an_older_answer_wins_it_back() {
+        let mut trust = refused_at_ages(&[80, 90, 100]);
+        trust.approved(at(20), Duration::from_secs(70));
+        assert_eq!(trusted_s(&trust, 30), 80, "a younger answer proves nothing");
+        trust.approved(at(25), Duration::from_secs(90));
+        assert_eq!(trusted_s(&trust, 30), 120, "one refusal is left, and that is none");
+        for second in 31..34 {
+            trust.refused(at(second), Duration::from_secs(85));
+        }
+        assert_eq!(trusted_s(&trust, 40), 85, "what is approved can be refused later");
+    }
+
+    #[test]
+    fn a_day_without_refusals_wins_it_back() {
+        let trust = refused_at_ages(&[80, 90, 100]);
+        assert_eq!(trusted_s(&trust, 24 * 3600), 80);
+        assert_eq!(trusted_s(&trust, 24 * 3600 + 3), 120);
+    }
+
+    #[test]
+    fn only_the_newest_are_remembered() {
+        let mut trust = refused_at_ages(&[100; 40]);
+        assert_eq!(trust.refusals.len(), HEARD_MAX);
+        assert_eq!(trust.refusals[0].at, at(9));
+        for second in 0..40 {
+            trust.approved(at(second), LIFE);
+        }
+        assert_eq!(trust.approvals.len(), HEARD_MAX);
+        trust.refusals = vec![Heard { at: at(1), age: LIFE }; 100];
+        trust.refused(at(2), LIFE);
+        assert_eq!(trust.refusals.len(), HEARD_MAX);
+    }
+}

@@ -1,0 +1,123 @@
+//! What all nodes must agree on besides orders, in a few small sheets that are written by compare-and-swap: the pools that
+//! people have set, and what reports have taught about how long the answers of a site really live.
+
+use crate::store::Version;
+use quittance_lifecycle::{Money, Timestamp, Value};
+use quittance_pool::{Goal, Hours, Trust};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// So many sheets at most: all of them are read every few seconds.
+pub const SHEETS_MAX: usize = 512;
+/// The longest name of a pool.
+pub const POOL_NAME_BYTES_MAX: usize = 64;
+
+/// A standing instruction to keep the stock of one target at a level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolSpec {
+    pub name: String,
+    /// Whose orders it serves.
+    pub tenant: String,
+    pub kind: String,
+    pub params: BTreeMap<String, Value>,
+    pub goal: Goal,
+    /// The most that it may spend in an hour.
+    pub budget: Option<Money>,
+    /// When it is kept filled; always, if there is none.
+    pub hours: Vec<Hours>,
+    /// How much life its answers must have when they are handed out; the kind's margin if not said.
+    pub min_life: Option<Duration>,
+    /// A pool that is off is remembered, and buys nothing.
+    pub is_on: bool,
+}
+
+/// A pool, and how often each of its places has been filled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolSheet {
+    pub spec: PoolSpec,
+    /// The generation of each place that was ever filled, by its number. It only grows: whoever raises it then places the
+    /// order of that generation, and if he dies before he does, whoever comes next does it for him.
+    pub generations: Vec<u64>,
+    pub spent: Spent,
+    /// What its last answer cost, as far as it is known.
+    pub price: Option<Money>,
+    /// How it is sized, by the node that keeps it: for people to read.
+    pub level: Option<LevelShown>,
+}
+
+/// What a pool has set out to spend in an hour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Hours since 1970, in UTC.
+    pub hour: u64,
+    pub money: Money,
+    pub refills: u64,
+}
+
+/// The level of a pool and why it is that, as it was last decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelShown {
+    pub at: Timestamp,
+    pub size: u32,
+    pub why: String,
+    /// Orders in a thousand seconds.
+    pub rate_milli: u64,
+    pub lead: Duration,
+    /// What stood there fresh, and what was on its way.
+    pub fresh: u32,
+    pub on_their_way: u32,
+}
+
+/// What callers have said about answers of one site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustSheet {
+    pub tenant: String,
+    pub kind: String,
+    pub site: String,
+    pub trust: Trust,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sheet {
+    Pool(PoolSheet),
+    Trust(TrustSheet),
+}
+
+impl Sheet {
+    /// Under which name it is kept: one for each pool, and one for each site of a kind and tenant.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Pool(sheet) => Self::pool_name(&sheet.spec.name),
+            Self::Trust(TrustSheet { tenant, kind, site, .. }) => Self::trust_name(tenant, kind, site),
+        }
+    }
+
+    #[must_use]
+    pub fn pool_name(pool: &str) -> String {
+        format!("pool/{pool}")
+    }
+
+    /// None of the three may hold a line break, so no two of them are written alike.
+    #[must_use]
+    pub fn trust_name(tenant: &str, kind: &str, site: &str) -> String {
+        format!("trust/{kind}\n{site}\n{tenant}")
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SheetFound {
+    pub name: String,
+    pub version: Version,
+    pub sheet: Sheet,
+}
+
+#[must_use = "whoever lost the race must not act as if he had won it"]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SheetWritten {
+    Done(Version),
+    /// Somebody else was there first: read again, and decide again.
+    Conflict,
+    /// There are [`SHEETS_MAX`] already.
+    NoRoom,
+}

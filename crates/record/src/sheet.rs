@@ -1,0 +1,203 @@
+//! How sheets are written: pools, with the generation of each of their places, and what reports taught about a site.
+
+use crate::VERSION;
+use crate::error::{RecordError, Within};
+use crate::fields::{
+    Named, Text, mirror, moment, names, need, need_moment, need_span, need_stamp, need_text, parse, span,
+    stamp, text, unless_default, write,
+};
+use crate::terms::{ParamsRecord, read_params, write_params};
+use quittance_lifecycle::Money;
+use quittance_pool::{Goal, Heard, Hours, Trust};
+use quittance_ports::{LevelShown, PoolSheet, PoolSpec, Sheet, Spent, TrustSheet};
+use std::time::Duration;
+
+names! { enum SheetName { Pool = "pool", Trust = "trust" } }
+
+mirror! { SheetRecord<'a> { v: u64, is: Text<'a>, pool: PoolRecord<'a>, trust: TrustRecord<'a> } }
+
+#[must_use]
+pub fn encode_sheet(sheet: &Sheet) -> Vec<u8> {
+    let named = |name: SheetName| SheetRecord { v: Some(VERSION), is: name.text(), ..SheetRecord::default() };
+    write(&match sheet {
+        Sheet::Pool(pool) => SheetRecord { pool: Some(PoolRecord::of(pool)), ..named(SheetName::Pool) },
+        Sheet::Trust(trust) => SheetRecord { trust: Some(TrustRecord::of(trust)), ..named(SheetName::Trust) },
+    })
+}
+
+pub fn decode_sheet(bytes: &[u8]) -> Result<Sheet, RecordError> {
+    let found: SheetRecord<'_> = parse(bytes)?;
+    Ok(match SheetName::read(found.is, "is")? {
+        SheetName::Pool => Sheet::Pool(need(found.pool, "pool")?.read().within("pool")?),
+        SheetName::Trust => Sheet::Trust(need(found.trust, "trust")?.read().within("trust")?),
+    })
+}
+
+mirror! { PoolRecord<'a> {
+    name: Text<'a>,
+    tenant: Text<'a>,
+    kind: Text<'a>,
+    params: ParamsRecord<'a>,
+    served_permille: u32,
+    size: u32,
+    budget_micros: u64,
+    hours: Vec<(u16, u16)>,
+    min_life_ms: u64,
+    is_off: bool,
+    generations: Vec<Text<'a>>,
+    hour: u64,
+    spent_micros: u64,
+    refills: u64,
+    price_micros: u64,
+    level: LevelRecord<'a>,
+} }
+
+impl<'a> PoolRecord<'a> {
+    fn of(sheet: &'a PoolSheet) -> Self {
+        let PoolSheet { spec, generations, spent, price, level } = sheet;
+        let PoolSpec { name, tenant, kind, params, goal, budget, hours, min_life, is_on } = spec;
+        let (served_permille, size) = match *goal {
+            Goal::Served { permille } => (Some(permille), None),
+            Goal::Fixed { size } => (None, Some(size)),
+        };
+        Self {
+            name: text(name),
+            tenant: text(tenant),
+            kind: text(kind),
+            params: Some(write_params(params)),
+            served_permille,
+            size,
+            budget_micros: budget.map(|Money(micros)| micros),
+            hours: (!hours.is_empty()).then(|| hours.iter().map(|hours| (hours.from, hours.to)).collect()),
+            min_life_ms: min_life.and_then(span),
+            is_off: (!is_on).then_some(true),
+            // As text, because they use all of their bits when somebody wills it so.
+            generations: Some(generations.iter().filter_map(|generation| stamp(*generation)).collect()),
+            hour: unless_default(spent.hour),
+            spent_micros: unless_default(spent.money.0),
+            refills: unless_default(spent.refills),
+            price_micros: price.map(|Money(micros)| micros),
+            level: level.as_ref().map(LevelRecord::of),
+        }
+    }
+
+    fn read(self) -> Result<PoolSheet, RecordError> {
+        let goal = match (self.served_permille, self.size) {
+            (Some(permille), _) => Goal::Served { permille },
+            (None, size) => Goal::Fixed { size: need(size, "served_permille or size")? },
+        };
+        let hours = self.hours.unwrap_or_default().into_iter().map(|(from, to)| Hours { from, to });
+        let spec = PoolSpec {
+            name: need_text(self.name, "name")?,
+            tenant: need_text(self.tenant, "tenant")?,
+            kind: need_text(self.kind, "kind")?,
+            params: read_params(need(self.params, "params")?)?,
+            goal,
+            budget: self.budget_micros.map(Money),
+            hours: hours.collect(),
+            min_life: self.min_life_ms.map(Duration::from_millis),
+            is_on: !self.is_off.unwrap_or_default(),
+        };
+        let generations = need(self.generations, "generations")?.into_iter();
+        Ok(PoolSheet {
+            spec,
+            generations: generations
+                .map(|number| need_stamp(Some(number), "generations"))
+                .collect::<Result<_, _>>()?,
+            spent: Spent {
+                hour: self.hour.unwrap_or_default(),
+                money: Money(self.spent_micros.unwrap_or_default()),
+                refills: self.refills.unwrap_or_default(),
+            },
+            price: self.price_micros.map(Money),
+            level: self.level.map(|level| level.read().within("level")).transpose()?,
+        })
+    }
+}
+
+mirror! { LevelRecord<'a> {
+    at: u64,
+    size: u32,
+    why: Text<'a>,
+    rate_milli: u64,
+    lead_ms: u64,
+    fresh: u32,
+    on_their_way: u32,
+} }
+
+impl<'a> LevelRecord<'a> {
+    fn of(level: &'a LevelShown) -> Self {
+        let LevelShown { at, size, why, rate_milli, lead, fresh, on_their_way } = level;
+        Self {
+            at: moment(*at),
+            size: Some(*size),
+            why: text(why),
+            rate_milli: unless_default(*rate_milli),
+            lead_ms: span(*lead),
+            fresh: unless_default(*fresh),
+            on_their_way: unless_default(*on_their_way),
+        }
+    }
+
+    fn read(self) -> Result<LevelShown, RecordError> {
+        Ok(LevelShown {
+            at: need_moment(self.at, "at")?,
+            size: need(self.size, "size")?,
+            why: need_text(self.why, "why")?,
+            rate_milli: self.rate_milli.unwrap_or_default(),
+            lead: need_span(self.lead_ms, "lead_ms")?,
+            fresh: self.fresh.unwrap_or_default(),
+            on_their_way: self.on_their_way.unwrap_or_default(),
+        })
+    }
+}
+
+mirror! { TrustRecord<'a> {
+    tenant: Text<'a>,
+    kind: Text<'a>,
+    site: Text<'a>,
+    refusals: Vec<HeardRecord>,
+    approvals: Vec<HeardRecord>,
+} }
+
+mirror! { HeardRecord { at: u64, age_ms: u64 } }
+
+impl HeardRecord {
+    fn of(heard: &Heard) -> Self {
+        Self { at: moment(heard.at), age_ms: span(heard.age) }
+    }
+
+    fn read(self) -> Result<Heard, RecordError> {
+        Ok(Heard { at: need_moment(self.at, "at")?, age: need_span(self.age_ms, "age_ms")? })
+    }
+}
+
+impl<'a> TrustRecord<'a> {
+    fn of(sheet: &'a TrustSheet) -> Self {
+        let TrustSheet { tenant, kind, site, trust: Trust { refusals, approvals } } = sheet;
+        let all = |heard: &[Heard]| (!heard.is_empty()).then(|| heard.iter().map(HeardRecord::of).collect());
+        Self {
+            tenant: text(tenant),
+            kind: text(kind),
+            site: text(site),
+            refusals: all(refusals),
+            approvals: all(approvals),
+        }
+    }
+
+    fn read(self) -> Result<TrustSheet, RecordError> {
+        let all = |heard: Option<Vec<HeardRecord>>, field| {
+            let read = |(index, heard): (usize, HeardRecord)| heard.read().within_item(field, index);
+            heard.unwrap_or_default().into_iter().enumerate().map(read).collect::<Result<Vec<_>, _>>()
+        };
+        Ok(TrustSheet {
+            tenant: need_text(self.tenant, "tenant")?,
+            kind: need_text(self.kind, "kind")?,
+            site: need_text(self.site, "site")?,
+            trust: Trust {
+                refusals: all(self.refusals, "refusals")?,
+                approvals: all(self.approvals, "approvals")?,
+            },
+        })
+    }
+}

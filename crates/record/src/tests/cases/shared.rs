@@ -1,0 +1,117 @@
+//! What nodes share: their cards, the pools, and what reports have taught.
+
+use super::{SECRET, at, secret};
+use crate::tests::Written;
+use quittance_lifecycle::{Money, Value};
+use quittance_pool::{Goal, Heard, Hours, Trust};
+use quittance_ports::{Card, Demand, LevelShown, PoolSheet, PoolSpec, Sheet, Spent, TrustSheet, Vitals};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub(super) fn cards() -> Vec<(&'static str, Written)> {
+    let vitals = Vitals {
+        placed: 1,
+        joined: 2,
+        attended: 3,
+        submitted: 4,
+        polled: 5,
+        answered: 6,
+        in_hand: 7,
+        store_errors: 8,
+        unreadable: 9,
+        panics: 10,
+        released: Some(at(5)),
+        is_paused: true,
+        store_was_away: true,
+        has_spilled: true,
+    };
+    let card = Card {
+        node: u64::MAX,
+        name: "east-1".into(),
+        version: "0.1.0".into(),
+        format: 1,
+        started: at(0),
+        at: at(7),
+        skew_ms: Some(-1500),
+        vitals,
+        demand: BTreeMap::new(),
+    };
+    let fresh = Card { skew_ms: None, vitals: Vitals::default(), ..card.clone() };
+    let demand = BTreeMap::from([
+        ("door".to_owned(), Demand { served: 95, missed: 5 }),
+        ("w\u{e4}rm \"\0/".to_owned(), Demand { served: 0, missed: u64::MAX }),
+        ("never asked for".to_owned(), Demand::default()),
+    ]);
+    let keeping = Card { demand, ..fresh.clone() };
+    [("card", card), ("card-fresh", fresh), ("card-with-pools", keeping)]
+        .map(|(name, card)| (name, Written::Card(Box::new(card))))
+        .into()
+}
+
+fn pool() -> PoolSheet {
+    PoolSheet {
+        spec: PoolSpec {
+            name: "w\u{e4}rm \"door\"".into(),
+            tenant: "archive".into(),
+            kind: "recaptcha_v2".into(),
+            params: BTreeMap::from([
+                ("googlekey".into(), Value::Text(secret("6Le"))),
+                ("raw".into(), Value::Bytes(SECRET.into())),
+            ]),
+            goal: Goal::Served { permille: 950 },
+            budget: Some(Money(2_500_000)),
+            hours: vec![Hours { from: 480, to: 720 }, Hours { from: 1320, to: 60 }],
+            min_life: Some(Duration::from_millis(45_500)),
+            is_on: true,
+        },
+        generations: vec![0, 7, u64::MAX],
+        spent: Spent { hour: 472_222, money: Money(8970), refills: 3 },
+        price: Some(Money(2990)),
+        level: Some(LevelShown {
+            at: at(9),
+            size: 5,
+            why: "the smallest that misses at most one in twenty".into(),
+            rate_milli: 100,
+            lead: Duration::from_millis(22_500),
+            fresh: 3,
+            on_their_way: 2,
+        }),
+    }
+}
+
+pub(super) fn sheets() -> Vec<(&'static str, Written)> {
+    let bare = PoolSheet {
+        spec: PoolSpec {
+            params: BTreeMap::new(),
+            goal: Goal::Fixed { size: 3 },
+            budget: None,
+            hours: Vec::new(),
+            min_life: None,
+            is_on: false,
+            ..pool().spec
+        },
+        generations: Vec::new(),
+        spent: Spent::default(),
+        price: None,
+        level: None,
+    };
+    let heard = |second, age| Heard { at: at(second), age: Duration::from_millis(age) };
+    let trust = TrustSheet {
+        tenant: "archive".into(),
+        kind: "recaptcha_v2".into(),
+        site: "example.com".into(),
+        trust: Trust {
+            refusals: vec![heard(1, 80_000), heard(2, 91_234)],
+            approvals: vec![heard(3, 70_000)],
+        },
+    };
+    let silent = TrustSheet { trust: Trust::default(), site: String::new(), ..trust.clone() };
+    [
+        ("sheet-pool", Sheet::Pool(pool())),
+        ("sheet-pool-bare", Sheet::Pool(bare)),
+        ("sheet-trust", Sheet::Trust(trust)),
+        ("sheet-trust-nothing-heard", Sheet::Trust(silent)),
+    ]
+    .map(|(name, sheet)| (name, Written::Sheet(Box::new(sheet))))
+    .into()
+}

@@ -1,0 +1,57 @@
+//! What came with the stock: orders that fill a place in a pool, and those that were given an answer from the shelf.
+
+use super::{answer, arrival, at, attempt, digest, order, plain_answer, secret, token_terms};
+use crate::tests::Written;
+use quittance_lifecycle::{Attempt, Beat, Entry, Event, Key, Order, Phase, Progress, Slot, Story, Terms};
+use std::sync::Arc;
+
+pub(super) fn terms() -> Vec<(&'static str, Written)> {
+    let on_a_page = Terms { site: "www.example.com".into(), ..token_terms() };
+    let slot = Slot { pool: "w\u{e4}rm \"door\"".into(), number: 4, generation: u64::MAX };
+    let for_a_pool = Terms { takes_stock: false, slot: Some(slot), ..on_a_page.clone() };
+    let no_stock = Terms { takes_stock: false, ..on_a_page.clone() };
+    [("terms-on-a-page", on_a_page), ("terms-for-a-pool", for_a_pool), ("terms-no-stock", no_stock)]
+        .map(|(name, terms)| (name, Written::Terms(Arc::new(terms))))
+        .into()
+}
+
+fn bought_for_another() -> Attempt {
+    Attempt {
+        task: Some(secret("73045")),
+        made_for: Some(Key(digest(0x7a))),
+        ..attempt(2, Progress::Answered)
+    }
+}
+
+pub(super) fn orders() -> Vec<(&'static str, Written)> {
+    let story = |beats: &[Beat]| {
+        let entries =
+            beats.iter().zip(1..).map(|(beat, second)| Entry { at: at(second), beat: beat.clone() });
+        Story { entries: entries.collect(), left_out: 0 }
+    };
+    let supplied = Order {
+        attempts: vec![bought_for_another()],
+        last_attempt: 2,
+        story: story(&[Beat::Placed { life: 1 }, Beat::Supplied { from: Key(digest(0x7a)) }]),
+        ..order(Phase::Taken { answer: answer(), by: Key(digest(0x3c)), at: at(22) })
+    };
+    let returned = Order {
+        wanted: false,
+        story: story(&[Beat::Taken, Beat::Returned]),
+        ..order(Phase::Solved { answer: answer(), at: at(21) })
+    };
+    super::orders([("order-supplied", supplied), ("order-returned", returned)])
+}
+
+pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
+    let from = Key(digest(0x7a));
+    let supplied =
+        |answer, attempt| Event::Supplied { by: Key(digest(0x8b)), from, answer, attempt: Box::new(attempt) };
+    [
+        ("arrival-supplied", supplied(answer(), bought_for_another())),
+        ("arrival-supplied-plain", supplied(plain_answer(), attempt(1, Progress::Answered))),
+        ("arrival-returned", Event::Returned { by: from }),
+    ]
+    .map(|(name, event)| (name, Written::Arrival(arrival(event))))
+    .into()
+}

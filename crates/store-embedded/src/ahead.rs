@@ -1,0 +1,68 @@
+//! What the indices will say once a batch is written. Whoever comes later in the same batch must see what those before him
+//! take from a shelf and put there, although nobody else may see it yet.
+
+use crate::ledger::{FIRST_KEY, Ledger, Shelves, Takers, his, standing};
+use quittance_lifecycle::{Key, Order, Target, Timestamp};
+use std::collections::BTreeMap;
+
+/// A place on a shelf.
+type Place = (Timestamp, Key);
+
+const LAST: Place = (Timestamp::MAX, Key([0xff; 32]));
+
+#[derive(Default)]
+pub(crate) struct Ahead {
+    /// Each order that was written a moment ago, by its place among the changes.
+    written: BTreeMap<Key, usize>,
+    shelves: Shelves,
+    takers: Takers,
+    /// From when on and up to where the ledger knows of nothing on a shelf that was not written here. Without it every taker
+    /// would walk past all that those before him have taken.
+    emptied: BTreeMap<Target, (Timestamp, Place)>,
+}
+
+impl Ahead {
+    /// Where this order is among the changes, if it is.
+    pub(crate) fn written(&self, key: &Key) -> Option<usize> {
+        self.written.get(key).copied()
+    }
+
+    /// An order is written; `earlier` is what was to be written of it before in this batch.
+    pub(crate) fn write(&mut self, at: usize, earlier: Option<&Order>, next: &Order) {
+        let key = next.key;
+        if let Some(earlier) = earlier {
+            if let Some((target, spoils)) = earlier.shelf() {
+                self.shelves.remove(&(target, spoils, key));
+            }
+            if let Some(by) = earlier.taker() {
+                self.takers.remove(&(by, earlier.terms.target, key));
+            }
+        }
+        if let Some((target, spoils)) = next.shelf() {
+            self.shelves.insert((target, spoils, key));
+        }
+        if let Some(by) = next.taker() {
+            self.takers.insert((by, next.terms.target, key));
+        }
+        self.written.insert(key, at);
+    }
+
+    /// What this taker already has from this shelf.
+    pub(crate) fn his(&self, ledger: &Ledger, by: &Key, target: &Target) -> Option<Key> {
+        let before = ledger.his(by, target, |key| self.written.contains_key(key));
+        his(&self.takers, by, target).next().into_iter().chain(before).min()
+    }
+
+    /// The soonest to spoil of those that do not before `good_until`.
+    pub(crate) fn soonest(&mut self, ledger: &Ledger, target: &Target, good_until: Timestamp) -> Option<Key> {
+        let start = (good_until, FIRST_KEY);
+        let (since, from) = match self.emptied.get(target) {
+            Some((since, through)) if *since <= good_until && start <= *through => (*since, *through),
+            _ => (good_until, start),
+        };
+        let before = ledger.soonest(target, from, |key| self.written.contains_key(key));
+        self.emptied.insert(*target, (since, before.unwrap_or(LAST)));
+        let here = standing(&self.shelves, target, start).next();
+        here.into_iter().chain(before).min().map(|(_, key)| key)
+    }
+}

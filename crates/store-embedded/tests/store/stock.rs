@@ -1,0 +1,268 @@
+//! What leaves a shelf, and the sheets: durable when it is told, one wait for the disk for many, and there again when the
+//! store is opened.
+
+use super::{NO_CACHE, create, now, write};
+use futures_util::future::{join, join_all};
+use quittance_lifecycle::{Event, Key, Order, Tally, Timestamp};
+use quittance_ports::conformance::samples::{self, START, after};
+use quittance_ports::{
+    Commit, Day, PoolSheet, PoolSpec, Roster, Sheet, SheetWritten, Spent, Store, StoreError, Version,
+    Versioned,
+};
+use quittance_store_embedded::{DATABASE, EmbeddedStore};
+use rusqlite::Connection;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+const HERE: &str = "https://example.com/here";
+
+fn open(dir: &Path) -> EmbeddedStore {
+    EmbeddedStore::open_with(dir, &NO_CACHE).unwrap()
+}
+
+fn taker(n: u64) -> Key {
+    let mut key = [9; 32];
+    key[..8].copy_from_slice(&n.to_be_bytes());
+    Key(key)
+}
+
+fn stock(store: &EmbeddedStore, count: u64) -> Vec<Key> {
+    let stocked = (0..count).map(|n| samples::stocked(&format!("slot {n}"), HERE, after(100 + n)).order);
+    stocked
+        .map(|order| {
+            create(store, &order);
+            order.key
+        })
+        .collect()
+}
+
+async fn take_by(store: &EmbeddedStore, by: Key) -> Result<Option<Versioned>, StoreError> {
+    let tally = Tally { from_stock: 1, ..Tally::default() };
+    store.take(&samples::target(HERE), START, &by, START, &tally).await
+}
+
+fn take(store: &EmbeddedStore, n: u64) -> Option<Versioned> {
+    now(take_by(store, taker(n))).unwrap()
+}
+
+fn counted(store: &EmbeddedStore) -> u64 {
+    let books = now(store.books(Day(0), Day(u64::MAX))).unwrap();
+    books.iter().map(|(_, tally)| tally.from_stock).sum()
+}
+
+#[test]
+fn takers_who_come_together_share_a_transaction_and_each_has_his_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let keys = stock(&store, 200);
+    let before = store.transactions();
+    // Some of them twice, because they did not hear the first time.
+    let takers = (0..200).chain(0..50).map(|n| take_by(&store, taker(n)));
+    let taken: Vec<Versioned> =
+        now(join_all(takers)).into_iter().map(|taken| taken.unwrap().unwrap()).collect();
+    let spent = store.transactions() - before;
+    assert!(spent <= 100, "250 takes took {spent} transactions");
+    assert_eq!(taken[..50], taken[200..], "whoever asks twice is given the same");
+    let in_turn: Vec<Key> = taken[..200].iter().map(|found| found.order.key).collect();
+    assert_eq!(in_turn, keys, "soonest to spoil first");
+    assert_eq!(counted(&store), 200);
+}
+
+/// What one commit puts on a shelf the next in the same transaction can take, and what it takes away nobody gets.
+#[test]
+fn takes_and_commits_that_come_together_see_each_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    for round in 0..40_u64 {
+        let name = |n: u64| format!("round {round}, order {n}");
+        let stocked = |n: u64| samples::stocked(&name(n), HERE, after(100 + n)).order;
+        let leaving: Vec<_> = (0..8).map(stocked).collect();
+        let coming: Vec<_> = (8..16).map(stocked).collect();
+        let versions: Vec<_> = leaving.iter().map(|order| create(&store, order)).collect();
+        let claim = |order: &Arc<Order>| {
+            let event = Event::Claimed { by: order.key, min_life: Duration::ZERO };
+            Arc::new(samples::next(order, event, START))
+        };
+        let claimed: Vec<_> = leaving.iter().map(claim).collect();
+        let nothing = Tally::default();
+        let claims = versions
+            .iter()
+            .zip(&claimed)
+            .map(|(version, next)| store.commit(*version, next, &nothing, START));
+        let stocking = coming.iter().map(|order| store.commit(Version::ABSENT, order, &nothing, START));
+        let takes = (0..24).map(|n| take_by(&store, taker(round * 100 + n)));
+        let ((claims, stocked), taken) =
+            now(join(join(join_all(claims), join_all(stocking)), join_all(takes)));
+        assert!(stocked.into_iter().all(|done| matches!(done, Ok(Commit::Done(_)))));
+        let taken: Vec<Key> =
+            taken.into_iter().filter_map(|taken| taken.unwrap().map(|found| found.order.key)).collect();
+        let distinct: BTreeSet<Key> = taken.iter().copied().collect();
+        assert_eq!(distinct.len(), taken.len(), "none went to two");
+        for (claim, order) in claims.into_iter().zip(&claimed) {
+            let is_his = matches!(claim, Ok(Commit::Done(_)));
+            assert_ne!(
+                is_his,
+                distinct.contains(&order.key),
+                "the claimer has it or a taker, and never both"
+            );
+        }
+        // What came too late for those takers is for the next.
+        let mut left = 0;
+        while take(&store, round * 100 + 50 + left).is_some() {
+            left += 1;
+        }
+        assert_eq!(now(store.shelf(&samples::target(HERE), START, 99)).unwrap(), []);
+    }
+}
+
+#[test]
+fn whoever_finds_nothing_or_has_it_already_costs_no_transaction() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    stock(&store, 1);
+    let his = take(&store, 1);
+    let before = store.transactions();
+    for n in 2..50 {
+        assert_eq!(take(&store, n), None);
+        assert_eq!(take(&store, 1), his);
+    }
+    assert_eq!(store.transactions(), before);
+}
+
+#[test]
+fn what_was_taken_is_still_his_when_the_store_is_opened_again_and_after_that_nobodys() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let keys = stock(&store, 3);
+    let (first, second) = (take(&store, 1).unwrap(), take(&store, 2).unwrap());
+    let returned = samples::next(&second.order, Event::Returned { by: taker(2) }, START);
+    write(&store, second.version, &Arc::new(returned));
+    drop(store);
+    let store = open(dir.path());
+    assert_eq!(store.unreadable(), []);
+    assert_eq!(take(&store, 1), Some(first), "it is durable");
+    assert_eq!(now(store.shelf(&samples::target(HERE), START, 9)).unwrap(), keys[1..]);
+    assert_eq!(take(&store, 3).unwrap().order.key, keys[1], "what was given back goes to the next");
+    assert_eq!(take(&store, 2).unwrap().order.key, keys[2]);
+    assert_eq!(counted(&store), 4);
+    assert_eq!(now(store.purge(Timestamp::MAX, 99)).unwrap(), 3);
+    assert_eq!(take(&store, 1), None, "what is forgotten is nobody's");
+}
+
+#[test]
+fn one_on_the_shelf_that_cannot_be_read_is_passed_over_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let keys = stock(&store, 3);
+    take(&store, 1).unwrap();
+    // Behind its back: so that the indices still believe in them.
+    let conn = Connection::open(dir.path().join(DATABASE)).unwrap();
+    conn.execute_batch("UPDATE order_records SET record = 'garbage' WHERE id < 3").unwrap();
+    assert_eq!(
+        take(&store, 1).unwrap().order.key,
+        keys[2],
+        "nor is anybody left without because his is lost"
+    );
+    assert_eq!(take(&store, 2), None);
+    let told: BTreeSet<Key> = store.unreadable().into_iter().map(|unreadable| unreadable.key).collect();
+    assert_eq!(told, BTreeSet::from([keys[0], keys[1]]));
+}
+
+#[test]
+fn a_rotten_name_of_a_taker_is_noticed() {
+    for rot in ["taker = randomblob(32)", "taker = NULL", "target = randomblob(32)", "target = NULL"] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path());
+        let keys = stock(&store, 1);
+        take(&store, 1).unwrap();
+        drop(store);
+        let conn = Connection::open(dir.path().join(DATABASE)).unwrap();
+        conn.execute_batch(&format!("UPDATE order_records SET {rot}")).unwrap();
+        drop(conn);
+        let store = open(dir.path());
+        assert_eq!(store.unreadable().iter().map(|found| found.key).collect::<Vec<_>>(), keys, "{rot}");
+    }
+}
+
+fn pool(name: &str) -> Sheet {
+    let spec = PoolSpec {
+        name: name.to_owned(),
+        tenant: "ann".into(),
+        kind: "riddle".into(),
+        params: BTreeMap::new(),
+        goal: quittance_pool::Goal::Fixed { size: 3 },
+        budget: None,
+        hours: Vec::new(),
+        min_life: None,
+        is_on: true,
+    };
+    Sheet::Pool(PoolSheet {
+        spec,
+        generations: vec![1, 2],
+        spent: Spent::default(),
+        price: None,
+        level: None,
+    })
+}
+
+fn write_sheet(store: &EmbeddedStore, expected: Version, sheet: Option<&Sheet>, name: &str) -> SheetWritten {
+    now(store.write_sheet(&Sheet::pool_name(name), expected, sheet)).unwrap()
+}
+
+#[test]
+fn sheets_are_there_again_and_no_version_of_them_comes_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path());
+    let SheetWritten::Done(kept) = write_sheet(&store, Version::ABSENT, Some(&pool("kept")), "kept") else {
+        panic!("nobody else writes here")
+    };
+    let SheetWritten::Done(made) = write_sheet(&store, Version::ABSENT, Some(&pool("gone")), "gone") else {
+        panic!("nobody else writes here")
+    };
+    let SheetWritten::Done(gone) = write_sheet(&store, made, None, "gone") else { panic!("it was there") };
+    drop(store);
+    let store = open(dir.path());
+    let sheets = now(store.sheets()).unwrap();
+    assert_eq!(sheets.len(), 1);
+    assert_eq!((sheets[0].version, &sheets[0].sheet), (kept, &pool("kept")));
+    let SheetWritten::Done(anew) = write_sheet(&store, Version::ABSENT, Some(&pool("gone")), "gone") else {
+        panic!("it was taken away")
+    };
+    assert!(anew > gone && anew > made && anew > kept);
+    assert_eq!(write_sheet(&store, made, None, "gone"), SheetWritten::Conflict);
+
+    now(store.seal(Some("moved"))).unwrap();
+    assert!(now(store.write_sheet("pool/new", Version::ABSENT, Some(&pool("new")))).is_err());
+    assert!(now(take_by(&store, taker(1))).is_err(), "and a sealed store gives nothing away");
+    assert_eq!(now(store.sheets()).unwrap().len(), 2, "it can be read all the while");
+}
+
+#[test]
+fn a_sheet_that_rots_is_left_out_and_nobody_writes_over_it_unseen() {
+    for rot in [
+        "sheet = replace(sheet, '\"size\":3', '\"size\":9')",
+        "version = version + 1",
+        "sheet = 'x'",
+        "version = 'x'",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let store = open(dir.path());
+        for name in ["good", "rotten"] {
+            assert!(matches!(
+                write_sheet(&store, Version::ABSENT, Some(&pool(name)), name),
+                SheetWritten::Done(_)
+            ));
+        }
+        drop(store);
+        let conn = Connection::open(dir.path().join(DATABASE)).unwrap();
+        conn.execute_batch(&format!("UPDATE sheets SET {rot} WHERE name = 'pool/rotten'")).unwrap();
+        drop(conn);
+        let store = open(dir.path());
+        let names: Vec<String> = now(store.sheets()).unwrap().into_iter().map(|found| found.name).collect();
+        assert_eq!(names, ["pool/good"], "{rot}");
+        let written = write_sheet(&store, Version::ABSENT, Some(&pool("rotten")), "rotten");
+        assert_eq!(written, SheetWritten::Conflict, "{rot}");
+    }
+}

@@ -1,0 +1,204 @@
+//! What leaves a shelf: what it costs, many takers on many nodes at once, rows that others have in hand, and answers that
+//! cannot be read.
+
+use super::{create, fresh_schema, open, settings, until};
+use futures_util::future::{join, join_all};
+use quittance_lifecycle::{Key, Order, Tally, Timestamp};
+use quittance_ports::conformance::samples::{self, START, after};
+use quittance_ports::{Day, Store, Version, Versioned, Which};
+use quittance_servers::shared_postgres;
+use quittance_store_postgres::PostgresStore;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio_postgres::NoTls;
+
+const PAGE: &str = "https://example.com/door";
+
+fn one() -> Tally {
+    Tally { asked: 1, from_stock: 1, ..Tally::default() }
+}
+
+fn by(n: usize) -> Key {
+    let mut key = [7; 32];
+    key[..8].copy_from_slice(&n.to_be_bytes());
+    Key(key)
+}
+
+fn stocked(n: usize, spoils: Timestamp) -> Arc<Order> {
+    samples::stocked(&format!("answer {n}"), PAGE, spoils).order
+}
+
+async fn stock(store: &PostgresStore, count: usize) -> Vec<Arc<Order>> {
+    let orders: Vec<_> = (0..count).map(|n| stocked(n, after(100 + n as u64))).collect();
+    join_all(orders.iter().map(|order| create(store, order))).await;
+    orders
+}
+
+async fn take(store: &PostgresStore, n: usize) -> Option<Versioned> {
+    store.take(&samples::target(PAGE), START, &by(n), START, &one()).await.unwrap()
+}
+
+async fn counted(store: &PostgresStore) -> u64 {
+    let books = store.books(Day::of(START), Day::of(START)).await.unwrap();
+    books.iter().map(|(_, tally)| tally.from_stock).sum()
+}
+
+#[test]
+fn taking_costs_one_round_trip_whether_there_is_one_none_or_his_own() {
+    super::run(async {
+        let store = open(settings(&fresh_schema())).await;
+        let stocked = stock(&store, 1).await;
+        for (n, given) in [(1, true), (2, false), (1, true)] {
+            let before = store.round_trips();
+            let found = take(&store, n).await;
+            assert_eq!(store.round_trips() - before, 1);
+            assert_eq!(found.map(|found| found.order.key), given.then_some(stocked[0].key));
+        }
+    });
+}
+
+#[test]
+fn takes_that_come_together_share_statements() {
+    super::run(async {
+        let store = open(settings(&fresh_schema())).await;
+        stock(&store, 100).await;
+        let before = store.round_trips();
+        let taken = join_all((0..100).map(|n| take(&store, n))).await;
+        let cost = store.round_trips() - before;
+        assert!(cost <= 20, "100 takes took {cost} statements");
+        assert!(taken.iter().all(Option::is_some));
+        assert_eq!(counted(&store).await, 100);
+    });
+}
+
+#[test]
+fn whoever_asks_two_nodes_at_the_same_instant_is_given_one() {
+    super::run(async {
+        let schema = fresh_schema();
+        let nodes = join_all((0..3).map(|_| open(settings(&schema)))).await;
+        stock(&nodes[0], 60).await;
+        for n in 0..20 {
+            let given = join_all((0..6).map(|call| take(&nodes[call % 3], n))).await;
+            assert!(given[0].is_some() && given.iter().all(|found| *found == given[0]), "{given:?}");
+        }
+        assert_eq!(counted(&nodes[1]).await, 20);
+        assert_eq!(nodes[2].shelf(&samples::target(PAGE), START, 100).await.unwrap().len(), 40);
+    });
+}
+
+/// Takers, claims that put alarms off, and writers that come too late, all over the same few rows.
+#[test]
+fn many_takers_on_many_nodes_empty_a_shelf_and_none_is_given_twice() {
+    const ANSWERS: usize = 90;
+    super::run(async {
+        let schema = fresh_schema();
+        let nodes = join_all((0..3).map(|_| open(settings(&schema)))).await;
+        let orders = stock(&nodes[0], ANSWERS).await;
+        let takers = join_all((0..150).map(|n| take(&nodes[n % 3], n)));
+        let claims = join_all((0..30).map(|n| nodes[n % 3].claim_due(after(500), after(900), 10)));
+        let (tally, never) = (one(), Version(u64::MAX >> 1));
+        let latecomers = join_all(
+            orders
+                .iter()
+                .zip(0..)
+                .map(|(order, n): (_, usize)| nodes[n % 3].commit(never, order, &tally, START)),
+        );
+        let (taken, (claims, latecomers)) = join(takers, join(claims, latecomers)).await;
+        assert!(claims.iter().all(Result::is_ok) && latecomers.iter().all(Result::is_ok));
+        let given: Vec<Versioned> = taken.into_iter().flatten().collect();
+        let distinct: BTreeSet<Key> = given.iter().map(|found| found.order.key).collect();
+        let owners: BTreeSet<Key> = given.iter().filter_map(|found| found.order.taker()).collect();
+        assert_eq!((given.len(), distinct.len(), owners.len()), (ANSWERS, ANSWERS, ANSWERS));
+        assert_eq!(counted(&nodes[0]).await, ANSWERS as u64);
+        for found in given {
+            assert_eq!(nodes[1].load(&found.order.key).await.unwrap(), Some(found));
+        }
+        let due = nodes[2].claim_due(after(5_000), after(9_000), 1000).await.unwrap();
+        assert_eq!((due.orders.len(), due.next), (0, None), "nobody wakes for what is taken");
+    });
+}
+
+/// A claim, or a writer whose commit fails, has it in hand for a moment: it is still there afterwards.
+#[test]
+fn the_last_answer_is_waited_for_if_somebody_has_it_in_hand() {
+    super::run(async {
+        let schema = fresh_schema();
+        let store = open(settings(&schema)).await;
+        let orders = stock(&store, 2).await;
+        let (other, wire) = tokio_postgres::connect(&shared_postgres().url(), NoTls).await.unwrap();
+        let wire = tokio::spawn(wire);
+        let hold = |n: usize| {
+            format!("BEGIN; SELECT FROM {schema}.orders WHERE key = '\\x{}' FOR UPDATE", orders[n].key)
+        };
+        other.batch_execute(&hold(0)).await.unwrap();
+        let found = take(&store, 1).await.unwrap();
+        assert_eq!(found.order.key, orders[1].key, "nobody waits while there is another");
+        let waiting = tokio::spawn({
+            let store = store.clone();
+            async move { take(&store, 2).await }
+        });
+        let waits = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{schema}%take_orders%'"
+        );
+        until("he waits", async || shared_postgres().sql(&waits) == "1").await;
+        other.batch_execute("ROLLBACK").await.unwrap();
+        assert_eq!(waiting.await.unwrap().unwrap().order.key, orders[0].key);
+        drop(other);
+        wire.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn what_cannot_be_read_is_put_back_passed_over_and_counted_for_nobody() {
+    super::run(async {
+        let schema = fresh_schema();
+        let (older, newer) = (open(settings(&schema)).await, open(settings(&schema)).await);
+        let orders = stock(&older, 2).await;
+        let sql = |statement: &str| shared_postgres().sql(&statement.replace("{s}", &schema));
+        let strange = orders[0].key;
+        let rewrite = |from: &str, to: &str| {
+            sql(&format!(
+                "UPDATE {{s}}.orders SET record = convert_to(replace(convert_from(record, 'UTF8'), '{from}', '{to}'), 'UTF8') \
+                 WHERE key = '\\x{strange}'"
+            ));
+        };
+        let marks = format!(
+            "SELECT alarm, forget_at, once_alarm, once_forget FROM {{s}}.orders WHERE key = '\\x{strange}'"
+        );
+        let before = sql(&marks);
+        rewrite("\"v\":1,", "\"v\":99,");
+
+        let trips = older.round_trips();
+        assert_eq!(take(&older, 1).await.map(|found| found.order.key), Some(orders[1].key));
+        assert_eq!(older.round_trips() - trips, 3, "taken, put back, and another taken");
+        assert_eq!(sql(&marks), before, "it stands there as it stood");
+        let trips = older.round_trips();
+        assert_eq!(take(&older, 2).await, None);
+        assert_eq!(older.round_trips() - trips, 1, "it is known by now");
+        assert_eq!(counted(&older).await, 1);
+        assert_eq!(older.shelf(&samples::target(PAGE), START, 9).await.unwrap(), [strange]);
+        let dead = older.list(Which::Dead, None, 9).await.unwrap();
+        assert!(matches!(&dead[..], [Err(unreadable)] if unreadable.key == strange), "{dead:?}");
+
+        rewrite("\"v\":99,", "\"v\":1,");
+        let found = take(&newer, 2).await.expect("whoever can read it can have it");
+        assert_eq!(*found.order, (*orders[0]).clone().taken(by(2), START));
+        assert_eq!(counted(&newer).await, 2);
+    });
+}
+
+/// What was handed out once is not handed out again because its record was spoiled since; he is given another.
+#[test]
+fn what_was_taken_and_cannot_be_read_any_more_stays_taken() {
+    super::run(async {
+        let schema = fresh_schema();
+        let store = open(settings(&schema)).await;
+        let orders = stock(&store, 2).await;
+        assert_eq!(take(&store, 1).await.unwrap().order.key, orders[0].key);
+        let spoil = format!("UPDATE {schema}.orders SET record = '\\x00' WHERE key = '\\x{}'", orders[0].key);
+        shared_postgres().sql(&spoil);
+        assert_eq!(take(&store, 1).await.unwrap().order.key, orders[1].key);
+        assert_eq!(take(&store, 2).await, None);
+        assert_eq!(counted(&store).await, 2);
+    });
+}

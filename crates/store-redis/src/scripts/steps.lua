@@ -1,0 +1,68 @@
+-- What every step that writes has in common; this stands in front of their scripts.
+local call, pcall = redis.call, redis.pcall
+
+local function now_ms(time)
+  return tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
+end
+
+-- Ahead of the last one, also when the clock was set back; and ahead of those that a failover has lost.
+local function next_version(desk, last, time)
+  local version = tonumber(time[1]) * 1000000 + tonumber(time[2])
+  last = tonumber(last or '0') or 0
+  if last >= version then
+    version = last + 1
+  end
+  version = string.format('%.0f', version)
+  call('HSET', desk, 'version', version)
+  return version
+end
+
+-- When something expires by itself that may be forgotten at this moment, if nobody purges it.
+local function expiry(forget_at, grace, time)
+  return string.format('%.0f', math.max(tonumber(forget_at), now_ms(time)) + tonumber(grace))
+end
+
+-- What one order may be forgotten by, in its index and by itself.
+local function mark_forgettable(forget, record, key, forget_at, was_forget, grace, time)
+  if forget_at ~= '' then
+    call('ZADD', forget, forget_at, key)
+    call('PEXPIREAT', record, expiry(forget_at, grace, time))
+  elseif was_forget ~= '' then
+    call('ZREM', forget, key)
+    call('PERSIST', record)
+  end
+end
+
+-- Who took what: for as long as the order is there, and no longer.
+local function mark_taken(takings, taker, key, forget_at, grace, time)
+  if forget_at ~= '' then
+    call('SET', takings .. taker, key, 'PXAT', expiry(forget_at, grace, time))
+  else
+    call('SET', takings .. taker, key)
+  end
+end
+
+local function unmark_taken(takings, taker, key)
+  if pcall('GET', takings .. taker) == key then
+    call('DEL', takings .. taker)
+  end
+end
+
+-- Adds the names and counts from ARGV[first] on to one line. Whatever is wrong with the books must not stop an order,
+-- least of all half-way.
+local function book(books, days, line, first, day, keep_until, grace, time)
+  local opened = false
+  for n = first, #ARGV, 2 do
+    local field, added = line .. ARGV[n], ARGV[n + 1]
+    local count = pcall('HINCRBY', books, field, added)
+    if type(count) == 'table' then
+      pcall('HSET', books, field, '9223372036854775807')
+    end
+    opened = opened or count == tonumber(added)
+  end
+  if opened then
+    pcall('ZADD', days, day, day)
+    pcall('PEXPIREAT', books, string.format('%.0f', math.max(tonumber(keep_until), now_ms(time) + tonumber(grace))))
+  end
+end
+

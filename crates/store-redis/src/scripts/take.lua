@@ -1,0 +1,71 @@
+-- Gives what stands first on a shelf to one taker, or the same again to whoever has it already; or only looks. The record
+-- stays as it was: who took it, and when, is written beside it, and whoever reads the order puts them together.
+local desk, due, forget, shelves, days, books = unpack(KEYS)
+local records, takings, taker, from, to, only_looks, passes_his_over, at, grace, day, keep_books_until =
+  unpack(ARGV, 1, 11)
+local FIRST_TALLY = 12
+-- The index can name what is gone. So many are cleared away at most, because nobody else is served meanwhile.
+local STALE_MAX = 64
+
+local desk_says = call('HMGET', desk, 'seal', 'version')
+if desk_says[1] then
+  return { 'sealed', desk_says[1] }
+end
+
+if passes_his_over == '0' then
+  local his = pcall('GET', takings .. taker)
+  if type(his) == 'string' then
+    local row = pcall('HMGET', records .. his, 'version', 'record', 'terms', 'taker', 'taken_at')
+    if row[1] and row[4] == taker then
+      return { 'his', his, unpack(row, 1, 5) }
+    end
+  end
+end
+
+local function first_of_the_shelf()
+  for _ = 1, STALE_MAX do
+    local member = call('ZRANGEBYLEX', shelves, from, to, 'LIMIT', 0, 1)[1]
+    if not member then
+      return nil
+    end
+    local key = string.match(member, '^.*:(.*)$')
+    local row = pcall('HMGET', records .. key, 'version', 'shelf', 'once_taken', 'line', 'due', 'forget')
+    local due_at, forget_at = string.match(row[3] or '', '^(%d*):(%d*)$')
+    if row[1] and row[2] == member and due_at and row[4] then
+      return member, key, row, due_at, forget_at
+    end
+    if row.err or row[2] == member then
+      -- It is damaged, and told in its time.
+      from = '(' .. member
+    else
+      call('ZREM', shelves, member)
+    end
+  end
+  return nil
+end
+
+local member, key, row, due_at, forget_at = first_of_the_shelf()
+if not member then
+  return { 'none' }
+end
+if only_looks == '1' then
+  return { 'there', member }
+end
+
+local record, line, was_due, was_forget = records .. key, row[4], row[5] or '', row[6] or ''
+local body = call('HMGET', record, 'record', 'terms')
+local time = call('TIME')
+local version = next_version(desk, desk_says[2], time)
+-- A commit that is sent once more must not take this version for its own: so it was written by nobody.
+call('HSET', record, 'version', version, 'by', '', 'shelf', '', 'due', due_at, 'forget', forget_at, 'taker', taker,
+  'taken_at', at)
+call('ZREM', shelves, member)
+if due_at ~= '' then
+  call('ZADD', due, due_at, key)
+else
+  call('ZREM', due, key)
+end
+mark_forgettable(forget, record, key, forget_at, was_forget, grace, time)
+mark_taken(takings, taker, key, forget_at, grace, time)
+book(books, days, line, FIRST_TALLY, day, keep_books_until, grace, time)
+return { 'taken', key, version, body[1], body[2], taker, at, member, was_due, was_forget }
