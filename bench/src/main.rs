@@ -7,6 +7,7 @@ mod callbacks;
 mod child;
 mod client;
 mod doors;
+mod handouts;
 mod memory;
 mod provider;
 mod rest;
@@ -53,6 +54,7 @@ const SECTIONS: &[Section] = &[
         run: shared::redis,
     },
     Section { name: "postgres", about: "the same, against a bare statement", run: shared::postgres },
+    Section { name: "handouts", about: "a million hand-outs on every store, judged", run: handouts::run },
 ];
 
 /// How much of everything, and where.

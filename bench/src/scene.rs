@@ -87,6 +87,7 @@ pub(crate) fn engine_with(
         clock: Arc::new(SystemClock),
         spill: Arc::new(MemorySpill::default()),
         courier: Arc::new(quittance_ports::MemoryCourier::default()),
+        roster: Arc::new(quittance_ports::MemoryRoster::default()),
     };
     Arc::new(Engine::new(world, settings))
 }

@@ -11,10 +11,13 @@ mod entries;
 mod error;
 mod file;
 mod layers;
+pub(crate) mod lifetimes;
+pub(crate) mod money;
 mod name;
 pub(crate) mod nearest;
 mod origin;
 mod place;
+mod pools;
 mod rate;
 mod registry;
 mod secret;
@@ -40,6 +43,7 @@ pub(crate) use value::is_label;
 use clap::Args;
 use effective::Effective;
 use origin::Origin;
+use quittance::{LifeRule, PoolSpec};
 use quittance_engine::{Settings, Sparing, Targets};
 use quittance_gateway::Limits;
 use quittance_lifecycle::{KeySettings, Kind, Policy};
@@ -86,6 +90,10 @@ pub(crate) struct Config {
     pub(crate) sparing: Sparing,
     pub(crate) reuse: ReuseRules,
     pub(crate) kinds: KindTable,
+    /// How long answers live where that is not what their kind says.
+    pub(crate) lifetimes: Vec<LifeRule>,
+    /// To be there from the start.
+    pub(crate) pools: Vec<PoolSpec>,
     /// In the order of the file: the first is asked first.
     pub(crate) providers: Vec<ProviderConfig>,
     pub(crate) tenants: Vec<TenantConfig>,
@@ -131,6 +139,7 @@ impl Config {
         settings.keys = self.keys;
         settings.targets = self.targets.clone();
         settings.sparing = self.providers.first().map_or(self.sparing, |provider| provider.sparing);
+        settings.lifetimes.clone_from(&self.lifetimes);
         settings.kinds = std::sync::Arc::new(self.kinds());
         self.engine.apply(settings);
     }

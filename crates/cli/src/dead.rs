@@ -257,7 +257,7 @@ fn cut(text: &str, chars: usize) -> String {
 }
 
 /// Parameters that may be secret are named, and not shown.
-fn shown(name: &str, value: &Param) -> String {
+pub(crate) fn shown(name: &str, value: &Param) -> String {
     let is_secret = ["proxy", "cookie", "key", "password", "token"].iter().any(|word| name.contains(word));
     match value {
         Param::Text(text) if is_secret && name != "googlekey" && name != "sitekey" && name != "publickey" => {

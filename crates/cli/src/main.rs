@@ -3,6 +3,7 @@
 
 mod completions;
 mod config;
+mod day;
 mod dead;
 mod demo;
 mod doctor;
@@ -15,10 +16,13 @@ mod nodes;
 mod outcome;
 mod output;
 mod place;
+mod pool;
 mod serve;
 mod sim;
 mod solve;
+mod stock;
 mod store;
+mod table;
 mod tenant;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -84,6 +88,12 @@ enum Command {
     /// Look at a store, close it, or move its orders to another
     #[command(after_help = store::AFTER_HELP)]
     Store(store::StoreArgs),
+    /// Keep a target warm: answers that are bought before they are asked for
+    #[command(after_help = pool::AFTER_HELP)]
+    Pool(Box<pool::PoolArgs>),
+    /// What the shelf has served, wasted and saved, for each target, and how the pools stand
+    #[command(after_help = stock::AFTER_HELP)]
+    Stock(stock::StockArgs),
     /// Who works on a shared store, and how they are
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
@@ -138,6 +148,8 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
             let environment = Environment::of_process();
             block_on(store::run(store, &load()?, &environment))
         }
+        Command::Pool(pool) => block_on(pool::run(*pool, &load()?)),
+        Command::Stock(stock) => block_on(stock::run(stock, &load()?)),
         Command::Nodes(nodes) => block_on(nodes::run(nodes, &load()?)),
         Command::Doctor(doctor) => block_on(doctor::run(doctor, &load()?)),
         Command::Errors(errors) => show(&errors::run(&errors, &load()?)),

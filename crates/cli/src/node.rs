@@ -6,7 +6,10 @@ use crate::doctor::is_daemon_at;
 use crate::exit::{Exit, Trouble};
 use crate::{output, place};
 use quittance::lifecycle::{FaultClass, Reuse, Value, terms::page_host};
-use quittance::{Account, Builder, Callbacks, ClassicProvider, GatewaySetup, Order, Quittance, StartError};
+use quittance::{
+    Account, Builder, Callbacks, ClassicProvider, GatewaySetup, OpenError, Order, Quittance, StartError,
+    embedded,
+};
 use quittance_ports::SpillError;
 use quittance_provider_json::JsonProvider;
 use std::io::ErrorKind;
@@ -71,6 +74,7 @@ pub(crate) async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> R
     }
     let settings = config.clone();
     let builder = carrier(config)?.name(name).gateway(setup);
+    let builder = config.pools.iter().cloned().fold(builder, Builder::pool);
     let builder = match &config.store.home {
         Some(home) => builder.home(home),
         None => builder,
@@ -126,6 +130,19 @@ fn with_callbacks(
 pub(crate) async fn open(config: &Config) -> Result<Quittance, Trouble> {
     let config = Config { store: config.store.as_it_is(), ..config.clone() };
     builder(&config)?.open().await.map_err(|error| start_trouble(&error))
+}
+
+/// The same for what the daemon also tells and takes over HTTP: whoever finds that it has the store to itself is told where.
+pub(crate) async fn open_or_ask(config: &Config, at: &str) -> Result<Quittance, Trouble> {
+    let config = Config { store: config.store.as_it_is(), ..config.clone() };
+    builder(&config)?.open().await.map_err(|error| {
+        let mut trouble = start_trouble(&error);
+        if let StartError::Open(OpenError::Embedded(embedded::OpenError::InUse { .. })) = &error {
+            trouble.what =
+                format!("{}; a daemon that has it answers at {at} with the admin's key", trouble.what);
+        }
+        trouble
+    })
 }
 
 fn builder(config: &Config) -> Result<Builder, Trouble> {
@@ -198,6 +215,7 @@ fn start_trouble(error: &StartError) -> Trouble {
         | StartError::Home { .. }
         | StartError::Spill { .. }
         | StartError::Secret(_) => Exit::Store,
+        StartError::Pool { source, .. } => crate::pool::exit_of(source),
         StartError::NoProvider
         | StartError::BadPattern(_)
         | StartError::NoHome

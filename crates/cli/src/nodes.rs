@@ -4,12 +4,12 @@
 use crate::config::Config;
 use crate::exit::{Exit, Trouble};
 use crate::output::{harmless, roughly};
-use crate::{output, place};
+use crate::table::PLAIN;
+use crate::{output, place, table};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
 use quittance_ports::roster::{Card, Roll, SILENT_AFTER, SKEW_MAX, Signed};
 use serde_json::{Value, json};
-use std::fmt::Write;
 use std::time::Duration;
 
 pub(crate) const AFTER_HELP: &str = "\
@@ -127,7 +127,6 @@ fn as_json(roll: &Roll) -> Value {
 
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const NOTE: Style = AnsiColor::Yellow.on_default();
-const PLAIN: Style = Style::new();
 const HEADINGS: [&str; 14] = [
     "NAME",
     "VERSION",
@@ -196,24 +195,9 @@ fn as_text(roll: &Roll) -> String {
     if roll.nodes.is_empty() {
         return "No node has signed in: nobody works on this store.\n".into();
     }
-    let heading = HEADINGS.map(|word| (Style::new().bold(), word.to_owned()));
     let mut by_name: Vec<&Signed> = roll.nodes.iter().collect();
     by_name.sort_by_key(|signed| (signed.card.name.as_str(), signed.card.started, signed.card.node));
-    let rows: Vec<_> =
-        std::iter::once(heading).chain(by_name.into_iter().map(|signed| cells(roll, signed))).collect();
-    let width =
-        |column: usize| rows.iter().map(|row| row[column].1.chars().count()).max().unwrap_or_default();
-    let widths: Vec<usize> = (0..HEADINGS.len()).map(width).collect();
-    let mut text = String::new();
-    for row in &rows {
-        for (at, (style, words)) in row.iter().enumerate() {
-            let is_last = at + 1 == row.len();
-            let blank = if is_last { 0 } else { widths[at] - words.chars().count() + 2 };
-            _ = write!(text, "{style}{words}{style:#}{:blank$}", "");
-        }
-        text.push('\n');
-    }
-    text
+    table::render(HEADINGS, by_name.into_iter().map(|signed| cells(roll, signed)))
 }
 
 #[cfg(test)]
@@ -232,6 +216,7 @@ mod tests {
             at: Timestamp::from_millis(61_000),
             skew_ms: None,
             vitals,
+            demand: std::collections::BTreeMap::new(),
         }
     }
 

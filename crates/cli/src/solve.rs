@@ -24,7 +24,7 @@ Examples:
 
 One line of --lines is one order:
   {\"id\": 1, \"kind\": \"recaptcha_v2\", \"params\": {\"googlekey\": \"...\", \"pageurl\": \"...\"}}
-and may have: files (name -> base64), idempotency_key, reuse (shared, exclusive), min_life, deadline, tenant.
+and may have: files (name -> base64), idempotency_key, reuse (shared, exclusive), no_stock, min_life, deadline, tenant.
 Each is answered by a line with the same id and an event: accepted (it is durable now), and then answered,
 failed or refused. What is not an order is refused, and the rest goes on.
 
@@ -57,6 +57,9 @@ pub(crate) struct SolveArgs {
     /// Get an answer that nobody else gets
     #[arg(long)]
     exclusive: bool,
+    /// Get an answer that is bought for this order, and none from the shelf
+    #[arg(long)]
+    no_stock: bool,
     /// How much life the answer must have left, such as 60s
     #[arg(long, value_name = "SPAN", value_parser = crate::node::span)]
     min_life: Option<Duration>,
@@ -70,14 +73,14 @@ pub(crate) struct SolveArgs {
     #[arg(long)]
     json: bool,
     /// Read orders from standard input, one JSON object a line, and write answers likewise
-    #[arg(long, conflicts_with_all = ["kind", "params", "files", "idempotency_key", "exclusive", "min_life", "deadline", "tenant"])]
+    #[arg(long, conflicts_with_all = ["kind", "params", "files", "idempotency_key", "exclusive", "no_stock", "min_life", "deadline", "tenant"])]
     lines: bool,
     /// With --lines: at the end, go on until no order in the store is open
     #[arg(long, requires = "lines")]
     settle: bool,
 }
 
-fn pair(typed: &str) -> Result<(String, String), String> {
+pub(crate) fn pair(typed: &str) -> Result<(String, String), String> {
     match typed.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.into(), value.into())),
         _ => Err("write it as NAME=VALUE".into()),
@@ -137,6 +140,9 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, Trouble> {
         true => order.exclusive(),
         false => node::with_reuse(config, order),
     };
+    if args.no_stock {
+        order = order.no_stock();
+    }
     if let Some(span) = args.min_life {
         order = order.min_life(span);
     }

@@ -86,9 +86,13 @@ impl Engine {
         }
     }
 
+    pub(crate) async fn pause_before_looking(&self) {
+        self.world.clock.sleep_until(self.now() + LOOK_AGAIN).await;
+    }
+
     /// A write may or may not have happened: what stands now?
     pub(crate) async fn look_again(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        self.world.clock.sleep_until(self.now() + LOOK_AGAIN).await;
+        self.pause_before_looking().await;
         self.world.store.load(key).await
     }
 

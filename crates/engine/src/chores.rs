@@ -19,6 +19,7 @@ impl Engine {
         if let Err(error) = self.world.store.purge(self.now(), PURGE_MAX).await {
             self.note_error(&error);
         }
+        self.keep_pools().await;
     }
 
     pub(crate) async fn write_counts(&self) {

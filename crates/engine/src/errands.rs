@@ -14,7 +14,11 @@ use std::sync::Arc;
 impl Engine {
     /// A caller says whether an answer was any good. When this returns, it is on record, and is passed on.
     pub async fn report(&self, key: &Key, is_good: bool) -> Result<Applied, StoreError> {
-        self.apply_and_run(key, &Event::Reported { is_good }).await
+        let applied = self.apply_and_run(key, &Event::Reported { is_good }).await?;
+        if let Applied::Advanced { now, .. } = &applied {
+            self.learn_trust(&now.order, is_good).await;
+        }
+        Ok(applied)
     }
 
     /// Somebody wants to be called, in this dialect, when the order has come to something.

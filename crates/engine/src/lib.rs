@@ -11,9 +11,12 @@ pub mod callback;
 mod chores;
 mod errands;
 mod gate;
+mod lifetimes;
 mod pace;
 mod place;
+mod pools;
 mod settings;
+mod stock;
 pub mod targets;
 mod vitals;
 mod wait;
@@ -21,7 +24,9 @@ mod work;
 
 pub use apply::Applied;
 pub use callback::{CallbackAddress, Heard, NotSafe};
+pub use lifetimes::{LifeRule, TrustShown};
 pub use place::{PlaceError, Placed};
+pub use pools::{PoolError, PoolShown};
 pub use settings::{Kinds, OnCommit, Rules, Settings, Sparing};
 pub use targets::Targets;
 pub use wait::Outcome;
@@ -29,8 +34,9 @@ pub use wait::Outcome;
 use bell::Bell;
 use gate::ProviderGate;
 use pace::Paces;
+use pools::Pools;
 use quittance_lifecycle::{Fault, Kind, Order, Pace, Policy, Tally, Timestamp, WhyIgnored};
-use quittance_ports::{Clock, Courier, Line, Provider, Spill, Store, StoreError};
+use quittance_ports::{Clock, Courier, Line, Provider, Roster, Spill, Store, StoreError};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
@@ -48,6 +54,7 @@ pub struct World {
     pub clock: Arc<dyn Clock>,
     pub spill: Arc<dyn Spill>,
     pub courier: Arc<dyn Courier>,
+    pub roster: Arc<dyn Roster>,
 }
 
 /// One node. Callers use [`place`](Self::place) and [`wait`](Self::wait) from anywhere; somebody must run
@@ -59,6 +66,7 @@ pub struct Engine {
     paces: Mutex<Paces>,
     agenda: Mutex<Agenda>,
     bell: Bell,
+    pools: Mutex<Pools>,
     /// What was counted without a commit, until it is written.
     uncounted: Mutex<BTreeMap<Line, Tally>>,
     ignored: [AtomicU64; WhyIgnored::ALL.len()],
@@ -108,6 +116,7 @@ impl Engine {
             paces: Mutex::default(),
             agenda: Mutex::default(),
             bell: Bell::default(),
+            pools: Mutex::default(),
             uncounted: Mutex::default(),
             ignored: Default::default(),
             forged: AtomicU64::new(0),

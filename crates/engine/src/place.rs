@@ -5,16 +5,14 @@ use crate::targets::NotAllowed;
 use crate::vitals::Counters;
 use crate::{Applied, Engine, lock};
 use quittance_lifecycle::{
-    BadRequest, Draft, Event, Key, KeyHead, Order, Origin, Placement, Refusal, Reuse, Tally, Terms,
-    Timestamp, WhyIgnored,
+    BadRequest, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy, Refusal, Reuse, Tally,
+    Terms, Timestamp,
 };
 use quittance_ports::{Commit, Line, StoreError, Unreadable, Version, Versioned, Which};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How many answers on a shelf are tried before an order is bought: others may be after the same ones.
-const SHELF_TRIES: usize = 8;
 /// How many orders are read at once when all open ones are visited.
 const PAGE: usize = 256;
 /// How many orders with the same short key are looked at, and how many are read at once: whoever is looked for, and
@@ -33,6 +31,9 @@ pub struct Placed {
     pub min_life: Duration,
     /// When this caller stops waiting.
     pub until: Timestamp,
+    /// The order as it was when it was placed, where it was read or written: whoever finds the answer in it need not ask
+    /// the store again.
+    pub order: Option<Arc<Order>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -86,20 +87,22 @@ impl Engine {
         self.settings.targets.check(&kind, &draft)?;
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let now = self.now();
-        let (key, terms) = draft.check(&kind, self.settings.keys, &policy, now, self.unique())?;
+        let (key, terms) = self.check(&kind, draft, &policy)?;
         let terms = Arc::new(terms);
-        if terms.reuse == Reuse::Exclusive
+        if terms.takes_stock
+            && terms.reuse == Reuse::Exclusive
             && !terms.keyed
-            && let Some(placed) = self.take_from_shelf(key, &terms, now).await?
+            && let Some(placed) = self.take_from_shelf(key, &terms, &policy, now).await?
         {
             return Ok(placed);
         }
-        let placed = |origin| Placed {
+        let placed = |origin, order| Placed {
             key,
             claimant: key,
             origin,
             min_life: terms.min_life,
             until: now + terms.patience,
+            order,
         };
         // Nothing is read first: the commit of a new order finds the old one if there is one, in one round trip.
         let mut found: Option<Versioned> = None;
@@ -114,7 +117,7 @@ impl Engine {
                 Placement::Stands { origin, tally } => {
                     Counters::add(&self.counters.joined, 1);
                     self.tally(&terms, tally, at);
-                    return Ok(placed(origin));
+                    return Ok(placed(origin, found.map(|found| found.order)));
                 }
                 Placement::Commit { origin, advance } => {
                     let expected = found.as_ref().map_or(Version::ABSENT, |found| found.version);
@@ -123,8 +126,8 @@ impl Engine {
                         Ok(Commit::Done(version)) => {
                             self.note_placed(origin);
                             self.note_commit(&next);
-                            self.attend_soon(Versioned { version, order: next });
-                            return Ok(placed(origin));
+                            self.attend_soon(Versioned { version, order: Arc::clone(&next) });
+                            return Ok(placed(origin, Some(next)));
                         }
                         Ok(Commit::Conflict(winner)) => found = winner.map(|winner| *winner),
                         Err(error) => {
@@ -134,7 +137,7 @@ impl Engine {
                                 self.note_placed(origin);
                                 self.note_commit(&next);
                                 self.attend_soon(found);
-                                return Ok(placed(origin));
+                                return Ok(placed(origin, Some(next)));
                             }
                         }
                     }
@@ -143,12 +146,23 @@ impl Engine {
         }
     }
 
+    /// What the draft means here: answers live for as long as the rules say, and reports have taught.
+    pub(crate) fn check(
+        &self,
+        kind: &Kind,
+        draft: Draft,
+        policy: &Policy,
+    ) -> Result<(Key, Terms), BadRequest> {
+        let now = self.now();
+        let kind = self.with_lifetimes(kind, &draft, now);
+        draft.check(&kind, self.settings.keys, policy, now, self.unique())
+    }
+
     /// Whether placing this would only join or repeat what is on record, and begin nothing.
     pub async fn is_repeat(&self, kind: &str, draft: &Draft) -> Result<bool, PlaceError> {
         let Some(kind) = (self.settings.kinds)(kind) else { return Ok(false) };
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
-        let (key, terms) =
-            draft.clone().check(&kind, self.settings.keys, &policy, self.now(), self.unique())?;
+        let (key, terms) = self.check(&kind, draft.clone(), &policy)?;
         let Some(found) = self.world.store.load(&key).await? else { return Ok(false) };
         let terms = Arc::new(terms);
         Ok(match (self.settings.rules.place)(Some(&found.order), key, &terms, self.now(), &policy) {
@@ -174,49 +188,6 @@ impl Engine {
         Err(error)
     }
 
-    /// An answer that stands on the shelf, taken in the name of a placement that shares with nobody.
-    async fn take_from_shelf(
-        &self,
-        claimant: Key,
-        terms: &Terms,
-        now: Timestamp,
-    ) -> Result<Option<Placed>, StoreError> {
-        // A shelf that cannot be read costs money at worst; the order can always be bought.
-        let good_until = now + terms.min_life;
-        let shelf = self.world.store.shelf(&terms.target, good_until, SHELF_TRIES).await.unwrap_or_default();
-        for key in shelf {
-            if self.claim_from_shelf(&key, claimant, terms, now).await? {
-                let until = now + terms.patience;
-                let min_life = terms.min_life;
-                return Ok(Some(Placed { key, claimant, origin: Origin::Stock, min_life, until }));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Claims one answer. A claim whose fate is not known is tried until it is: to buy instead would leave an answer
-    /// that is paid for with a claimant who never comes.
-    async fn claim_from_shelf(
-        &self,
-        key: &Key,
-        claimant: Key,
-        terms: &Terms,
-        now: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let claim = Event::Claimed { by: claimant, min_life: terms.min_life };
-        loop {
-            match self.apply(key, None, &claim).await {
-                Ok(Applied::Advanced { .. } | Applied::Ignored { why: WhyIgnored::AlreadyYours, .. }) => {
-                    return Ok(true);
-                }
-                Ok(_) => return Ok(false),
-                Err(error) => {
-                    self.look_again_until(key, now + self.settings.place_wait, error).await?;
-                }
-            }
-        }
-    }
-
     /// A commit may also join: when it moves the deadline of what is there.
     fn note_placed(&self, origin: Origin) {
         let counters = &self.counters;
@@ -224,8 +195,9 @@ impl Engine {
     }
 
     fn tally(&self, terms: &Terms, tally: Tally, at: Timestamp) {
-        let day = quittance_ports::Day::of(at);
-        self.count(Line { day, tenant: terms.tenant.clone(), kind: terms.kind.clone() }, tally);
+        if tally != Tally::default() {
+            self.count(Line::for_terms(terms, at), tally);
+        }
     }
 
     pub async fn read(&self, key: &Key) -> Result<Option<Arc<Order>>, StoreError> {

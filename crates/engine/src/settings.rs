@@ -1,6 +1,7 @@
 //! What the operator decides for one node, with defaults, and the one seam by which the simulation plants wrong ideas.
 
 use crate::callback::CallbackAddress;
+use crate::lifetimes::LifeRule;
 use crate::targets::Targets;
 use quittance_lifecycle::{
     Decision, Event, Key, KeySettings, Kind, Order, Placement, Policy, Terms, Timestamp,
@@ -61,6 +62,8 @@ pub struct Settings {
     pub policy: Policy,
     pub keys: KeySettings,
     pub kinds: Kinds,
+    /// How long answers live where that is not what their kind says; the last rule that fits counts.
+    pub lifetimes: Vec<LifeRule>,
     /// Which pages may be automated.
     pub targets: Targets,
     pub sparing: Sparing,
@@ -104,6 +107,7 @@ impl Settings {
             policy: Policy::DEFAULT,
             keys: KeySettings::default(),
             kinds: Arc::new(kinds),
+            lifetimes: Vec::new(),
             targets: Targets::default(),
             sparing: Sparing::DEFAULT,
             callback: None,

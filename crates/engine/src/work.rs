@@ -329,6 +329,12 @@ impl Engine {
     // ---- waking one order ----------------------------------------------------------------------------------
 
     async fn wake(&self, found: Versioned) {
+        let found = match self.supply(found).await {
+            Ok(Ok(())) => return,
+            Ok(Err(found)) => found,
+            // It is looked at again when its claim lapses; what the shelf gave is his, and he is given it again.
+            Err(error) => return self.note_error(&error),
+        };
         let key = found.order.key;
         let may_bring_word =
             |attempt: &Attempt| matches!(attempt.progress, Progress::Sent | Progress::GivenUp { .. });

@@ -21,7 +21,7 @@ use manner::Manner;
 use pingbacks::Pingbacks;
 use quittance_classic::code::Place;
 use quittance_classic::{Form, method};
-use quittance_lifecycle::Value;
+use quittance_lifecycle::{Reuse, Value};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,6 +30,11 @@ use std::time::Duration;
 const PLACE_WAIT: Duration = Duration::from_secs(4);
 /// How long `solve.php` waits for its answer: most clients and proxies hang up after a minute.
 const SOLVE_WAIT: Duration = Duration::from_secs(55);
+
+/// Ours, and not the provider's: no answer of the past is wanted, as the end of a key can say as well,
+const NO_CACHE: &str = "nocache";
+/// or none from the shelf.
+const NO_STOCK: &str = "no_stock";
 
 /// What is told instead of an answer.
 type Code = String;
@@ -168,10 +173,19 @@ impl ClassicDoor {
     }
 
     fn wish(&self, asked: &Asked, caller: &Caller, form: &Form) -> Result<Wish, Code> {
-        let wanted = method::understand(form).map_err(|bad| codes::code_of_bad_wish(&bad).to_owned())?;
+        let mut wanted = method::understand(form).map_err(|bad| codes::code_of_bad_wish(&bad).to_owned())?;
+        let mut is_set = |name: &str| wanted.params.remove(name).is_some_and(|value| is_yes(&value));
+        let (is_fresh_wanted, no_stock) = (is_set(NO_CACHE), is_set(NO_STOCK));
         let dialect = self.flavour(asked, caller).dialect();
         let callback = form.text("pingback").map(|url| (url.trim().to_owned(), dialect));
-        Ok(Wish { kind: wanted.kind, params: wanted.params, callback, ..Wish::default() })
+        Ok(Wish {
+            kind: wanted.kind,
+            params: wanted.params,
+            reuse: is_fresh_wanted.then_some(Reuse::Exclusive),
+            no_stock: is_fresh_wanted || no_stock,
+            callback,
+            ..Wish::default()
+        })
     }
 
     /// A caller who hangs up, or whose time is up, does not stop what he began half-way.
@@ -198,6 +212,11 @@ impl ClassicDoor {
             Err(not_seen) => Err(code_of_not_seen(&not_seen).to_owned()),
         }
     }
+}
+
+/// As all other switches of the protocol are read.
+fn is_yes(value: &Value) -> bool {
+    matches!(value, Value::Text(text) if !matches!(text.trim(), "" | "0" | "false"))
 }
 
 /// A store that is away says nothing about the order, which may be paid for.

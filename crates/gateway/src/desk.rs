@@ -1,6 +1,10 @@
 //! The desk behind all doors. A door only translates: what a caller may do, what he gets, and what he may see is decided
 //! here, once, in our own words.
 
+mod reading;
+
+pub(crate) use reading::is_his;
+
 use crate::account::AccountCache;
 use crate::hub::Hub;
 use crate::id::OrderId;
@@ -10,8 +14,8 @@ use crate::tenant::{Caller, TenantSettings, Tenants};
 use hashbrown::HashMap;
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
-use quittance_lifecycle::{Draft, Key, Order, Origin, Phase, Reuse, Value, WhyIgnored};
-use quittance_ports::{Account, Clock, MemoryRoster, Provider, Roster, StoreError, Which};
+use quittance_lifecycle::{Draft, Key, Order, Origin, Reuse, Tally, Value, WhyIgnored};
+use quittance_ports::{Account, Clock, Day, Line, MemoryRoster, Provider, Roster, Store, StoreError, Which};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -33,6 +37,8 @@ pub struct Wish {
     pub reuse: Option<Reuse>,
     pub patience: Option<Duration>,
     pub min_life: Option<Duration>,
+    /// Whether an answer from the shelf will not do.
+    pub no_stock: bool,
     /// Whom to call when it has come to something, and in which dialect (see `outbound`).
     pub callback: Option<(String, &'static str)>,
     /// Whether an order that is in flight already is a conflict, rather than one to join.
@@ -116,6 +122,7 @@ struct Inner {
     account: AccountCache,
     outbound: Outbound,
     roster: Arc<dyn Roster>,
+    books: Option<Arc<dyn Store>>,
 }
 
 impl fmt::Debug for Desk {
@@ -147,6 +154,7 @@ impl Desk {
                 account,
                 outbound,
                 roster,
+                books: None,
             }),
         }
     }
@@ -157,6 +165,17 @@ impl Desk {
     pub fn with_roster(mut self, roster: Arc<dyn Roster>) -> Self {
         Arc::get_mut(&mut self.inner).expect("a desk is given its roster before it is shared").roster =
             roster;
+        self
+    }
+
+    /// With the books of this store; without, nothing was ever counted.
+    ///
+    /// # Panics
+    /// If it is shared already.
+    #[must_use]
+    pub fn with_books(mut self, store: Arc<dyn Store>) -> Self {
+        Arc::get_mut(&mut self.inner).expect("a desk is given its books before it is shared").books =
+            Some(store);
         self
     }
 
@@ -199,9 +218,10 @@ impl Desk {
             let page = self.inner.engine.list(Which::Open, after.as_ref(), PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
-            let awaited =
-                page.into_iter().flatten().map(|found| found.order).filter(|order| order.is_awaited());
-            let counted = awaited.filter(|order| self.inner.hub.is_limited(&order.terms.tenant));
+            let orders = page.into_iter().flatten().map(|found| found.order);
+            let counted = orders
+                .filter(|order| crate::hub::is_counted(order))
+                .filter(|order| self.inner.hub.is_limited(&order.terms.tenant));
             found.extend(counted.map(|order| (order.key, order.terms.tenant.clone())));
         }
         self.inner.hub.recount(&before, &found);
@@ -229,9 +249,7 @@ impl Desk {
     pub async fn place(&self, caller: &Caller, wish: Wish) -> Result<Accepted, Declined> {
         let Inner { engine, clock, outbound, names, .. } = &*self.inner;
         let settings = &caller.tenant.settings;
-        if settings.kinds.as_ref().is_some_and(|kinds| !kinds.contains(&wish.kind)) {
-            return Err(Declined::KindNotForYou { kind: wish.kind });
-        }
+        check_kind(settings, &wish.kind)?;
         let callback = match &wish.callback {
             Some((url, dialect)) => Some((outbound.check(url)?, *dialect)),
             None => None,
@@ -248,11 +266,10 @@ impl Desk {
             reuse,
             patience: wish.patience,
             min_life: wish.min_life,
+            no_stock: wish.no_stock || caller.is_fresh_wanted,
+            slot: None,
         };
-        if let Some(targets) = &settings.targets {
-            let kind = engine.kind(&wish.kind).ok_or(PlaceError::UnknownKind { name: wish.kind.clone() })?;
-            targets.check(&kind, &draft).map_err(Declined::HostNotForYou)?;
-        }
+        self.check_host(settings, &wish.kind, &draft)?;
         // Limits are for what is new: whoever repeats himself must get what is his.
         let is_limited = settings.open_max.is_some() || settings.rate.is_some();
         if is_limited && !engine.is_repeat(&wish.kind, &draft).await? {
@@ -279,6 +296,18 @@ impl Desk {
         self.inner.tenants.reuse(tenant, &wish.kind, page)
     }
 
+    fn check_host(&self, tenant: &TenantSettings, kind: &str, draft: &Draft) -> Result<(), Declined> {
+        let Some(targets) = &tenant.targets else { return Ok(()) };
+        let kind = self.inner.engine.kind(kind).ok_or(PlaceError::UnknownKind { name: kind.to_owned() })?;
+        targets.check(&kind, draft).map_err(Declined::HostNotForYou)
+    }
+
+    /// Whether this tenant's own orders could ever ask for what is to be kept for him.
+    pub fn check_for(&self, tenant: &TenantSettings, kind: &str, draft: &Draft) -> Result<(), Declined> {
+        check_kind(tenant, kind)?;
+        self.check_host(tenant, kind, draft)
+    }
+
     fn check_room(&self, tenant: &str, most: usize) -> Result<(), Declined> {
         let open = self.inner.hub.open_orders(tenant);
         if open < most { Ok(()) } else { Err(Declined::TooManyOpen { open }) }
@@ -289,109 +318,6 @@ impl Desk {
             Applied::Ignored { why: WhyIgnored::TooMany, .. } => Err(Declined::TooManyListeners),
             _ => Ok(()),
         }
-    }
-
-    // ---- reading -------------------------------------------------------------------------------------------
-
-    /// What this id has for its caller now. It reads our own record and asks nobody.
-    pub async fn look(&self, caller: &Caller, id: OrderId) -> Result<Seen, NotSeen> {
-        let (order, placed) = self.claim_of(caller, id).await?;
-        self.look_at(order, &placed).await
-    }
-
-    /// The same, and waits until there is something to tell, but no longer than `patience`.
-    pub async fn wait(&self, caller: &Caller, id: OrderId, patience: Duration) -> Result<Seen, NotSeen> {
-        let (order, placed) = self.claim_of(caller, id).await?;
-        self.wait_for(order, placed, patience).await
-    }
-
-    /// The same for an order that was just accepted, in the name of that very placement.
-    pub async fn wait_for_accepted(&self, accepted: &Accepted, patience: Duration) -> Result<Seen, NotSeen> {
-        let order = self.inner.engine.read(&accepted.placed.key).await.map_err(NotSeen::StoreAway)?;
-        self.wait_for(order.ok_or(NotSeen::Unknown)?, accepted.placed.clone(), patience).await
-    }
-
-    async fn wait_for(&self, order: Arc<Order>, placed: Placed, patience: Duration) -> Result<Seen, NotSeen> {
-        if patience.is_zero() {
-            return self.look_at(order, &placed).await;
-        }
-        let until = self.inner.clock.now() + patience;
-        let outcome = self.inner.engine.wait(&Placed { until, ..placed }).await;
-        let order = self.inner.engine.read(&order.key).await.ok().flatten().unwrap_or(order);
-        Ok(Seen { order, outcome })
-    }
-
-    async fn look_at(&self, order: Arc<Order>, placed: &Placed) -> Result<Seen, NotSeen> {
-        let outcome = self.inner.engine.peek_at(placed, &order).await.map_err(NotSeen::StoreAway)?;
-        Ok(Seen { order, outcome: outcome.unwrap_or(Outcome::NotYet) })
-    }
-
-    /// The order that an id names, if it is this caller's, and his claim on it.
-    async fn claim_of(&self, caller: &Caller, id: OrderId) -> Result<(Arc<Order>, Placed), NotSeen> {
-        let order = self.find(caller, id).await?;
-        let claimant = match &order.phase {
-            Phase::Taken { by, .. } if id.is_from_stock() => *by,
-            _ => order.key,
-        };
-        let placed = Placed {
-            key: order.key,
-            claimant,
-            origin: if id.is_from_stock() { Origin::Stock } else { Origin::Joined },
-            min_life: order.terms.min_life,
-            until: order.deadline,
-        };
-        Ok((order, placed))
-    }
-
-    /// The record of an order of this caller's.
-    pub async fn find(&self, caller: &Caller, id: OrderId) -> Result<Arc<Order>, NotSeen> {
-        let tenant = caller.tenant.name();
-        let Inner { engine, names, .. } = &*self.inner;
-        if let Some(key) = names.recall(tenant, id) {
-            let order = engine.read(&key).await.map_err(NotSeen::StoreAway)?;
-            return order.filter(|order| order.terms.tenant == tenant).ok_or(NotSeen::Unknown);
-        }
-        let mut found = engine.find(id.head()).await.map_err(NotSeen::StoreAway)?;
-        found.retain(|order| order.terms.tenant == tenant);
-        // Two that are named alike: to hand out the wrong one would be worse than none.
-        match <[_; 1]>::try_from(found) {
-            Ok([order]) => {
-                names.learn(tenant, id, order.key);
-                Ok(order)
-            }
-            Err(_) => Err(NotSeen::Unknown),
-        }
-    }
-
-    /// Orders of one tenant, or of all for the operator, in the order of their keys; and where to go on, if there are more.
-    pub async fn list(
-        &self,
-        tenant: Option<&str>,
-        which: Which,
-        after: Option<Key>,
-        limit: usize,
-    ) -> Result<(Vec<Arc<Order>>, Option<Key>), StoreError> {
-        let mut listed = Vec::new();
-        let mut after = after;
-        for _ in 0..PAGES_MAX {
-            let page = self.inner.engine.list(which, after.as_ref(), PAGE).await?;
-            let is_last = page.len() < PAGE;
-            for found in page {
-                after =
-                    Some(found.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
-                let Ok(found) = found else { continue };
-                if tenant.is_none_or(|tenant| tenant == found.order.terms.tenant) {
-                    listed.push(found.order);
-                }
-                if listed.len() == limit {
-                    return Ok((listed, after));
-                }
-            }
-            if is_last {
-                return Ok((listed, None));
-            }
-        }
-        Ok((listed, after))
     }
 
     // ---- the rest ------------------------------------------------------------------------------------------
@@ -418,8 +344,25 @@ impl Desk {
         })
     }
 
+    /// What was counted on these days, both included, by all nodes.
+    pub async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        match &self.inner.books {
+            Some(store) => store.books(from, to).await,
+            None => Ok(Vec::new()),
+        }
+    }
+
     /// The provider's account as it was told a moment ago; nothing, if it has never been.
     pub async fn account(&self) -> Option<Account> {
         self.inner.account.read(&self.inner.provider, self.inner.clock.now()).await
+    }
+}
+
+fn check_kind(tenant: &TenantSettings, kind: &str) -> Result<(), Declined> {
+    match &tenant.kinds {
+        Some(kinds) if !kinds.iter().any(|named| named == kind) => {
+            Err(Declined::KindNotForYou { kind: kind.to_owned() })
+        }
+        _ => Ok(()),
     }
 }

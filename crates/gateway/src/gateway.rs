@@ -23,7 +23,7 @@ pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// What there is, for whoever came to the wrong place.
 const WHAT_THERE_IS: &str = "There is nothing here. There are /in.php and /res.php (classic), /createTask and \
-    /getTaskResult (JSON), /v1 (described in /openapi.json), /healthz and /readyz.";
+    /getTaskResult (JSON), /v1 (described in /openapi.json), /metrics, /healthz and /readyz.";
 
 #[derive(Clone, Debug, Default)]
 pub struct GatewaySettings {
@@ -62,7 +62,7 @@ enum Route {
 impl Route {
     fn of(path: &str) -> Self {
         match path {
-            "/openapi.json" | "/healthz" | "/readyz" | "/v1" => Self::V1,
+            "/openapi.json" | "/metrics" | "/healthz" | "/readyz" | "/v1" => Self::V1,
             path if path.starts_with("/v1/") => Self::V1,
             path if CallbackDoor::is_for(path) => Self::Callback,
             path if ClassicDoor::is_for(path) => Self::Classic,

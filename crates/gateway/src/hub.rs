@@ -42,7 +42,7 @@ impl Hub {
     /// An order was written.
     pub fn note(&self, order: &Arc<Order>) {
         if let Some(open) = self.open().get_mut(&order.terms.tenant) {
-            if order.is_awaited() {
+            if is_counted(order) {
                 open.insert(order.key);
             } else {
                 open.remove(&order.key);
@@ -92,4 +92,9 @@ impl Hub {
     fn open(&self) -> MutexGuard<'_, HashMap<String, HashSet<Key>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whether it counts against what its tenant may have open. What fills a pool of his is not of his doing.
+pub(crate) fn is_counted(order: &Order) -> bool {
+    order.is_awaited() && order.terms.slot.is_none()
 }

@@ -5,12 +5,16 @@ mod about;
 mod admin;
 mod caller;
 mod events;
+mod metrics;
 mod moment;
 mod nodes;
 mod orders;
 mod page;
+mod pool_wish;
+mod pools;
 mod problem;
 mod shown;
+mod stock;
 mod told;
 mod wish;
 
@@ -51,7 +55,7 @@ struct Room {
     document: Bytes,
 }
 
-/// The door to `/v1`, `/openapi.json`, `/healthz` and `/readyz`. Clones share it.
+/// The door to `/v1`, `/openapi.json`, `/metrics`, `/healthz` and `/readyz`. Clones share it.
 #[derive(Clone)]
 pub(crate) struct V1Door {
     router: Router,
@@ -131,6 +135,7 @@ pub fn openapi() -> String {
     modifiers(&Keys),
     tags(
         (name = "orders", description = "Place, read, list, cancel, report."),
+        (name = "stock", description = "What stands on the shelf, and the pools that keep it filled."),
         (name = "events", description = "What happens, as it happens."),
         (name = "about", description = "What there is."),
         (name = "admin", description = "For the operator's key."),
@@ -173,6 +178,10 @@ fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
         .routes(routes!(admin::release))
         .routes(routes!(admin::state))
         .routes(routes!(nodes::nodes))
+        .routes(routes!(pools::list))
+        .routes(routes!(pools::read, pools::set, pools::remove))
+        .routes(routes!(stock::stock))
+        .routes(routes!(metrics::metrics))
         .split_for_parts()
 }
 

@@ -5,12 +5,12 @@ use crate::place::{OpenError, Opened, Place, SecretError};
 use crate::presence::Presence;
 use crate::{Quittance, Running, secret};
 use quittance_engine::targets::{BadPattern, HostPattern};
-use quittance_engine::{CallbackAddress, Engine, Settings, World};
+use quittance_engine::{CallbackAddress, Engine, LifeRule, PoolError, Settings, World};
 use quittance_gateway::{
     CALLBACK_PATH, CallbackDoor, Desk, Gateway, GatewaySettings, Hub, KeyDigest, Limits, Outbound,
     OutboundSettings, ReuseRule, TenantSettings, Tenants,
 };
-use quittance_ports::{Clock, MemorySpill, Provider, Spill, SpillError, StoreError};
+use quittance_ports::{Clock, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError};
 use quittance_record::SpillFile;
 use std::fmt;
 use std::io;
@@ -99,6 +99,8 @@ pub enum StartError {
     Listen { address: SocketAddr, source: io::Error },
     #[error(transparent)]
     Secret(#[from] SecretError),
+    #[error("the pool `{}` cannot be set", .name.escape_debug())]
+    Pool { name: String, source: PoolError },
 }
 
 /// See [`Quittance::builder`].
@@ -112,6 +114,7 @@ pub struct Builder {
     outbound: OutboundSettings,
     allow: Vec<String>,
     spill_bytes_max: u64,
+    pools: Vec<PoolSpec>,
     settings: Box<dyn FnOnce(&mut Settings) + Send>,
 }
 
@@ -133,6 +136,7 @@ impl Builder {
             outbound: OutboundSettings::default(),
             allow: Vec::new(),
             spill_bytes_max: SPILL_BYTES_MAX,
+            pools: Vec::new(),
             settings: Box::new(|_| ()),
         }
     }
@@ -214,6 +218,21 @@ impl Builder {
         self
     }
 
+    /// A pool to be there from the start: it is made, or changed if it is there and says something else. Others are left as
+    /// they are; [`Quittance::remove_pool`] takes one away.
+    #[must_use]
+    pub fn pool(mut self, spec: PoolSpec) -> Self {
+        self.pools.push(spec);
+        self
+    }
+
+    /// How long answers live where that is not what their kind says; the last rule that fits counts.
+    #[must_use]
+    pub fn lifetimes(self, rules: impl IntoIterator<Item = LifeRule>) -> Self {
+        let rules: Vec<LifeRule> = rules.into_iter().collect();
+        self.settings(move |settings| settings.lifetimes.extend(rules))
+    }
+
     /// Everything else: spans, limits, kinds. Called once, with the defaults.
     #[must_use]
     pub fn settings(mut self, change: impl FnOnce(&mut Settings) + Send + 'static) -> Self {
@@ -230,6 +249,7 @@ impl Builder {
         let provider = self.provider.take().ok_or(StartError::NoProvider)?;
         let callbacks = self.callbacks.clone();
         let (name, is_shared) = (self.name.clone(), self.place.is_shared());
+        let pools = std::mem::take(&mut self.pools);
         let opened = self.place.open().await?;
         if let Some(note) = opened.roster.sealed().await? {
             return Err(StartError::Moved { note });
@@ -247,6 +267,10 @@ impl Builder {
         if let Some(note) = node.roster.filling().await? {
             _ = node.roster.sign_out(node.number).await;
             return Err(StartError::BeingFilled { note });
+        }
+        if let Err(error) = set_pools(&node, pools).await {
+            _ = node.roster.sign_out(node.number).await;
+            return Err(error);
         }
         let mut running = Running::default();
         if let Some(Callbacks { listen: Some(address), limits, .. }) = callbacks {
@@ -330,6 +354,7 @@ impl Builder {
             clock: Arc::clone(&clock),
             spill,
             courier: Arc::new(outbound.clone()),
+            roster: Arc::clone(&roster),
         };
         let engine = Arc::new(Engine::new(world, settings));
         let gateway = self.gateway.zip(hub).map(|(setup, hub)| {
@@ -339,6 +364,19 @@ impl Builder {
         });
         Ok(Quittance { engine, store, roster, number, gateway, running: Arc::default() })
     }
+}
+
+/// A pool that is as it should be is left alone: every write of it makes its keeper look again.
+async fn set_pools(node: &Quittance, specs: Vec<PoolSpec>) -> Result<(), StartError> {
+    if specs.is_empty() {
+        return Ok(());
+    }
+    let there = node.pools().await?;
+    for spec in specs.into_iter().filter(|spec| !there.iter().any(|pool| pool.sheet.spec == *spec)) {
+        let name = spec.name.clone();
+        node.set_pool(spec).await.map_err(|source| StartError::Pool { name, source })?;
+    }
+    Ok(())
 }
 
 /// Nobody else may read it: what comes in is as good as money.

@@ -1,5 +1,5 @@
 //! Moving orders from one store to another. The old store is sealed first, so nothing can happen in it any more behind our
-//! back; then orders, books and the callback secret are copied, and compared. Whoever is interrupted begins again: what
+//! back; then orders, sheets (pools, and what reports have taught), books and the callback secret are copied, and compared. Whoever is interrupted begins again: what
 //! is there already is left as it is.
 
 use crate::place::{Opened, SecretError};
@@ -7,13 +7,17 @@ use crate::secret;
 use futures_util::stream::{self, StreamExt};
 use quittance_lifecycle::{Key, Order, Tally, Timestamp};
 use quittance_ports::roster::SILENT_AFTER;
-use quittance_ports::{Commit, Day, Roll, Store, StoreError, Version, Versioned, Which};
+use quittance_ports::{
+    Commit, Day, Roll, Roster, SheetFound, SheetWritten, Store, StoreError, Version, Versioned, Which,
+};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// How many orders are read at once, and how many are written side by side: a store makes many durable in one go.
 const PAGE: usize = 256;
 const WRITES_MAX: usize = 128;
+/// How often a sheet is tried. Nobody else writes there, unless a person does.
+const SHEET_TRIES: u32 = 8;
 /// How the note of a store begins whose orders are on their way, and of one whose orders have gone.
 const MOVING: &str = "its orders are being moved to ";
 const MOVED: &str = "its orders have moved to ";
@@ -36,6 +40,8 @@ pub struct Copied {
     /// Orders that were written to the new store, and those that it had already.
     pub written: u64,
     pub there: u64,
+    /// Sheets of the old store that are in the new one now, as they were.
+    pub sheets: usize,
     /// Lines of the books that were added.
     pub lines: usize,
     /// Orders that stand in both stores and have nothing to do with each other: the one in the new store was left alone.
@@ -44,6 +50,8 @@ pub struct Copied {
     pub unreadable: Vec<Key>,
     /// Orders that were not found in the new store at the end. There should be none.
     pub missing: Vec<Key>,
+    /// The names of sheets that are not there, because the new store has too many of its own.
+    pub sheets_missing: Vec<String>,
     /// Nodes that still run on the old store: they carry nothing out any more, and want to be restarted on the new one.
     pub left_behind: Vec<String>,
     /// The new store has a callback secret of its own: callbacks for what is in flight will not be recognised, and the
@@ -56,7 +64,12 @@ pub struct Copied {
 impl Copied {
     #[must_use]
     pub const fn is_complete(&self) -> bool {
-        self.differ.is_empty() && self.unreadable.is_empty() && self.missing.is_empty()
+        self.differ.is_empty() && self.unreadable.is_empty() && self.has_all()
+    }
+
+    /// Whether nothing is left that could come with another try.
+    const fn has_all(&self) -> bool {
+        self.missing.is_empty() && self.sheets_missing.is_empty()
     }
 }
 
@@ -103,6 +116,7 @@ pub async fn survey(
         copied.unreadable.extend(unreadable);
         progress(Progress::Copying { orders: copied.written });
     }
+    copied.sheets = from.roster.sheets().await?.len();
     copied.lines = all_books(&*from.store).await?.len();
     Ok(copied)
 }
@@ -133,10 +147,11 @@ pub async fn copy(
     let mut copied = Copied { left_behind: live(&from.roster.roll().await?), ..Copied::default() };
     copied.other_secret = copy_secret(from, to).await?;
     copy_orders(from, to, &mut copied, progress).await?;
+    copy_sheets(&*from.roster, &*to.roster, &mut copied).await?;
     copied.lines = copy_books(from, to, lines_done, &moving, progress).await?;
     compare(from, to, &mut copied, progress).await?;
     // What is not there yet may be there next time.
-    if copied.missing.is_empty() {
+    if copied.has_all() {
         from.roster.seal(Some(&format!("{MOVED}{address}"))).await?;
         to.roster.set_filling(None).await?;
     }
@@ -271,6 +286,44 @@ async fn copy_orders(
         progress(Progress::Copying { orders: copied.written + copied.there });
     }
     Ok(())
+}
+
+/// Unlike an order, a sheet that stands in both is written over: no node has worked on the new store, and the pools that
+/// its orders were bought for are those of the old one.
+async fn copy_sheets(from: &dyn Roster, to: &dyn Roster, copied: &mut Copied) -> Result<(), StoreError> {
+    let sheets = from.sheets().await?;
+    let mut there = to.sheets().await?;
+    for found in &sheets {
+        for _ in 0..SHEET_TRIES {
+            match put_sheet(to, found, &there).await? {
+                SheetWritten::Conflict => there = to.sheets().await?,
+                SheetWritten::Done(_) | SheetWritten::NoRoom => break,
+            }
+        }
+    }
+    let there = to.sheets().await?;
+    for found in sheets {
+        match there.iter().any(|stands| stands.name == found.name && stands.sheet == found.sheet) {
+            true => copied.sheets += 1,
+            false => copied.sheets_missing.push(found.name),
+        }
+    }
+    Ok(())
+}
+
+async fn put_sheet(
+    to: &dyn Roster,
+    found: &SheetFound,
+    there: &[SheetFound],
+) -> Result<SheetWritten, StoreError> {
+    let SheetFound { name, sheet, .. } = found;
+    match there.iter().find(|stands| stands.name == *name) {
+        Some(stands) if stands.sheet == *sheet => Ok(SheetWritten::Done(stands.version)),
+        stands => {
+            let version = stands.map_or(Version::ABSENT, |stands| stands.version);
+            to.write_sheet(name, version, Some(sheet)).await
+        }
+    }
 }
 
 async fn all_books(store: &dyn Store) -> Result<Vec<(quittance_ports::Line, Tally)>, StoreError> {

@@ -44,13 +44,17 @@ pub use order::{
 };
 pub use place::{OpenError, Opened, Place, SecretError};
 pub use quittance_classic::Profile;
-pub use quittance_engine::{PlaceError, Placed, Settings, Sparing, Targets, targets};
+pub use quittance_engine::{
+    LifeRule, PlaceError, Placed, PoolError, PoolShown, Settings, Sparing, Targets, targets,
+};
 pub use quittance_gateway as gateway;
 pub use quittance_gateway::Limits;
 pub use quittance_lifecycle as lifecycle;
-pub use quittance_lifecycle::{Key, Origin, Value};
+pub use quittance_lifecycle::{Key, Money, Origin, Value};
+pub use quittance_pool::{Goal, Hours, HoursError};
 pub use quittance_ports::{Card, Finding, Roll, Roster, Signed, Store, Verdict, Vitals, roster};
 pub use quittance_ports::{Day, Line, StoreError, Unreadable, Versioned, Which};
+pub use quittance_ports::{Demand, LevelShown, PoolSheet, PoolSpec, Sheet, Spent, TrustSheet, sheet};
 pub use quittance_provider_classic::{Account, ApiKey, ClassicProvider, Settings as ClassicSettings};
 #[cfg(feature = "embedded")]
 pub use quittance_store_embedded as embedded;
@@ -183,7 +187,8 @@ impl Quittance {
         let Some(order) = self.read(key).await? else { return Ok(None) };
         let min_life = order.terms.min_life;
         let until = SystemClock.now() + order.terms.patience;
-        let placed = Placed { key: *key, claimant: *key, origin: Origin::Joined, min_life, until };
+        let placed =
+            Placed { key: *key, claimant: *key, origin: Origin::Joined, min_life, until, order: Some(order) };
         Ok(Some(Ticket { placed, engine: Arc::clone(&self.engine) }))
     }
 
@@ -220,6 +225,32 @@ impl Quittance {
     /// The books of these days, both included.
     pub async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
         self.store.books(from, to).await
+    }
+
+    /// The pools, by name, and how they stand.
+    pub async fn pools(&self) -> Result<Vec<PoolShown>, StoreError> {
+        self.engine.pools().await
+    }
+
+    /// Creates a pool, or changes it. Whatever makes no sense is refused, and changes nothing.
+    pub async fn set_pool(&self, spec: PoolSpec) -> Result<PoolShown, PoolError> {
+        self.engine.set_pool(spec).await
+    }
+
+    /// Takes a pool away; says whether there was one. What it has bought stays on its shelf until it spoils.
+    pub async fn remove_pool(&self, name: &str) -> Result<bool, StoreError> {
+        self.engine.remove_pool(name).await
+    }
+
+    /// What callers have said about the answers of each site, as the store has it: of a node that only looks, the engine has
+    /// read nothing.
+    pub async fn trusts(&self) -> Result<Vec<TrustSheet>, StoreError> {
+        let sheets = self.roster.sheets().await?.into_iter();
+        let trusts = sheets.filter_map(|found| match found.sheet {
+            Sheet::Trust(sheet) => Some(sheet),
+            Sheet::Pool(_) => None,
+        });
+        Ok(trusts.collect())
     }
 
     /// Why nothing is submitted until a person has mended the provider's account, if so.
@@ -324,13 +355,25 @@ impl Ticket {
     pub async fn wait(&self) -> Result<Solved, NoAnswer> {
         let order = self.placed.key;
         match self.engine.wait(&self.placed).await {
-            Outcome::Answered(answer) => Ok(Solved { answer, order, origin: self.placed.origin }),
+            Outcome::Answered(answer) => Ok(Solved { answer, order, origin: self.origin().await }),
             Outcome::Expired => Err(NoAnswer::Expired),
             Outcome::TakenByAnother => Err(NoAnswer::TakenByAnother),
             Outcome::Failed(cause) => Err(NoAnswer::Failed(cause)),
             Outcome::Dead(cause) => Err(NoAnswer::Dead(cause, order)),
             Outcome::NotYet => Err(NoAnswer::NotYet),
             Outcome::Forgotten => Err(NoAnswer::Forgotten),
+        }
+    }
+
+    /// An order of the caller's own may have been given what stood on the shelf, before anything was bought for it. Whoever
+    /// waited for an answer can wait for this look, too.
+    async fn origin(&self) -> Origin {
+        if self.placed.origin != Origin::Api {
+            return self.placed.origin;
+        }
+        match self.engine.read(&self.placed.key).await {
+            Ok(Some(order)) if order.is_supplied() => Origin::Stock,
+            _ => Origin::Api,
         }
     }
 }

@@ -67,6 +67,13 @@ impl Order {
         self
     }
 
+    /// An answer that is bought for this order: one from the shelf will not do.
+    #[must_use]
+    pub fn no_stock(mut self) -> Self {
+        self.draft.no_stock = true;
+        self
+    }
+
     /// How long the order may take.
     #[must_use]
     pub fn patience(mut self, span: Duration) -> Self {
@@ -137,6 +144,12 @@ macro_rules! typed {
             #[must_use]
             pub fn min_life(self, span: Duration) -> Self {
                 Self(self.0.min_life(span))
+            }
+
+            /// See [`Order::no_stock`].
+            #[must_use]
+            pub fn no_stock(self) -> Self {
+                Self(self.0.no_stock())
             }
 
             /// See [`Order::patience`].

@@ -54,6 +54,7 @@ impl Presence {
             at: now,
             skew_ms: None,
             vitals: engine.vitals(),
+            demand: engine.demand(),
         };
         Self { roster, engine, card, clock, is_sealed: false, released: None }
     }
@@ -70,6 +71,7 @@ impl Presence {
 
     pub(crate) async fn sign_in(&mut self) -> Result<(), StoreError> {
         self.card.vitals = self.engine.vitals();
+        self.card.demand = self.engine.demand();
         let sent = SystemClock.now();
         self.card.at = sent;
         let there = self.roster.sign_in(&self.card).await?;

@@ -150,7 +150,7 @@ impl Crowd {
     }
 }
 
-fn draft(wish: &Wish, who: &str) -> Draft {
+pub(crate) fn draft(wish: &Wish, who: &str) -> Draft {
     let mut draft = Draft::new(&*wish.tenant).with("soft_id", who);
     draft = match wish.kind {
         // The picture is its name, padded to a size that providers take.

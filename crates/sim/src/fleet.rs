@@ -10,7 +10,7 @@ use crate::weather::Weather;
 use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World};
 use quittance_lifecycle::{Timestamp, Word};
-use quittance_ports::{Clock, MemoryCourier, MemorySpill, MemoryStore, Provider, Spill, Store};
+use quittance_ports::{Clock, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore, Provider, Spill, Store};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -70,6 +70,7 @@ pub(crate) struct Fleet {
     truth: Arc<Mutex<Truth>>,
     service: Arc<Service>,
     store: MemoryStore,
+    roster: MemoryRoster,
     parts: Parts,
     nodes: Mutex<Vec<Node>>,
     dice: Mutex<Dice>,
@@ -94,6 +95,7 @@ impl Fleet {
             truth: Arc::clone(&service.truth),
             service: Arc::clone(service),
             store,
+            roster: MemoryRoster::default(),
             parts,
             nodes: Mutex::new(nodes),
             dice: Mutex::new(dice),
@@ -142,6 +144,7 @@ impl Fleet {
             clock,
             spill: (self.parts.wrap_spill)(Arc::new(node.spill.clone())),
             courier: Arc::new(MemoryCourier::default()),
+            roster: Arc::new(self.roster.clone()),
         };
         let mut settings = self.parts.settings.clone();
         settings.node = locked(&self.dice).roll();

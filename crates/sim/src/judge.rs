@@ -4,7 +4,7 @@
 use crate::fleet::SKEW_MAX;
 use crate::provider::PRICE;
 use crate::truth::{Fate, Task, Told, Trouble, Truth, Visit};
-use quittance_lifecycle::{Attempt, FaultClass, Key, Order, Phase, Progress, Reuse, Tally};
+use quittance_lifecycle::{Attempt, Beat, FaultClass, Key, Order, Phase, Progress, Reuse, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -304,9 +304,9 @@ impl Court<'_> {
             }
         }
         for (token, receivers) in given {
-            let is_exclusive = receivers.iter().any(|who| who.starts_with("exclusive"));
-            if is_exclusive && receivers.len() > 1 {
-                self.find("an exclusive answer goes to one order", format!("{token} went to {receivers:?}"));
+            let is_for_ever = by_token.get(token).is_some_and(|task| task.identity.contains("|image|"));
+            if receivers.len() > 1 && !is_for_ever {
+                self.find("a single-use answer goes to one order", format!("{token} went to {receivers:?}"));
             }
         }
     }
@@ -321,7 +321,8 @@ impl Court<'_> {
         }
         for ((who, class), count) in counts {
             let replays = self.truth.replayed.iter().filter(|name| *name == who).count();
-            let lives = self.visits.get(who).map_or(0, Vec::len) + replays;
+            let is_for_a_pool = usize::from(who.starts_with("pool"));
+            let lives = self.visits.get(who).map_or(is_for_a_pool, Vec::len) + replays;
             // A submit whose reply was lost is a doubt, and a doubt is tried again a few times.
             let most = lives * (submits_max(class) + DOUBTS_MAX);
             if class != FaultClass::Account && class != FaultClass::Broke && count > most {
@@ -441,8 +442,13 @@ impl Court<'_> {
     }
 
     fn the_books_agree_with_the_ledger(&mut self) {
-        let attempts = || self.evidence.orders.iter().flat_map(|order| &order.attempts);
-        let made: u64 = self.evidence.orders.iter().map(|order| u64::from(order.last_attempt)).sum();
+        // What came from the shelf was made for another order, where it is counted, and so was what stands there by itself.
+        let bought = || self.evidence.orders.iter().filter(|order| !is_spare(order));
+        let attempts =
+            || bought().flat_map(|order| &order.attempts).filter(|attempt| attempt.made_for.is_none());
+        let supplied =
+            |order: &Order| order.attempts.iter().filter(|attempt| attempt.made_for.is_some()).count();
+        let made: u64 = bought().map(|order| u64::from(order.last_attempt) - supplied(order) as u64).sum();
         let kept = attempts().count() as u64;
         let doubles: u64 = self.evidence.orders.iter().map(|order| u64::from(order.possible_doubles)).sum();
         let known = attempts().filter(|attempt| attempt.accepted).count() as u64;
@@ -454,7 +460,10 @@ impl Court<'_> {
                 self.breaches.push(Breach { promise: "the books add up", detail });
             }
         };
-        compare("attempts", books.attempts, made);
+        let is_whole = bought().all(|order| order.attempts.len() == order.last_attempt as usize);
+        if is_whole {
+            compare("attempts", books.attempts, made);
+        }
         compare("possible doubles", books.possible_doubles, doubles);
         if kept == made {
             compare("paid", books.paid, known);
@@ -471,6 +480,11 @@ impl Court<'_> {
             }
         }
     }
+}
+
+/// An answer that stands in the stock as an order of its own.
+fn is_spare(order: &Order) -> bool {
+    matches!(order.story.entries.first().map(|entry| &entry.beat), Some(Beat::Stocked { .. }))
 }
 
 /// A wish that the provider can fulfil.

@@ -1,7 +1,7 @@
 //! One life of the whole system: a world is drawn from the seed, a storm passes over it, the weather calms, and
 //! whatever is then unfinished has an hour of virtual time to finish. Then the judge looks.
 
-use crate::callers::Crowd;
+use crate::callers::{Crowd, draft};
 use crate::dice::Dice;
 use crate::executor::{Executor, WORLD, locked};
 use crate::fleet::{Fleet, Parts};
@@ -10,12 +10,13 @@ use crate::plants::Plant;
 use crate::provider::{Account, Service};
 use crate::script::{Script, wishes};
 use crate::storm::{brew, clear_up, supervise};
-use crate::truth::Truth;
+use crate::truth::{Truth, Wish};
 use crate::weather::Weather;
 use futures_util::FutureExt;
 use quittance_engine::{Applied, CallbackAddress, Rules, Settings};
-use quittance_lifecycle::{Order, Phase, Tally};
-use quittance_ports::{Day, MemoryStore, Store, Which};
+use quittance_lifecycle::{Order, Phase, Reuse, Tally};
+use quittance_pool::Goal;
+use quittance_ports::{Day, MemoryStore, PoolSpec, Store, Which};
 use std::sync::{Arc, Mutex};
 
 /// A moment in 2027; any would do.
@@ -78,6 +79,8 @@ pub fn live(
         visits_done: Mutex::new(0),
     });
     fleet.start_nodes();
+    let pools = stock_up(script, &crowd.wishes);
+    change_pools(&executor, &fleet, &pools, true);
     for _ in 0..script.callers {
         crowd.send(script.visits, script.pause_ms);
     }
@@ -99,6 +102,8 @@ pub fn live(
     });
     clear_up(&executor, &weather, &service, &fleet);
     executor.note(|| "the storm is over".into());
+    // Or they would be filled for ever, and nothing would come to an end.
+    change_pools(&executor, &fleet, &pools, false);
     // Late visitors come in the calm, so that what the storm left behind is asked for again.
     for _ in 0..script.callers.min(8) {
         crowd.send(2, 60_000);
@@ -114,6 +119,44 @@ pub fn live(
     executor.end();
     *locked(&service.fleet) = None;
     life
+}
+
+/// Pools for what somebody wants for himself alone.
+fn stock_up(script: &Script, wishes: &[Wish]) -> Vec<PoolSpec> {
+    let wanted = wishes.iter().filter(|wish| wish.reuse == Reuse::Exclusive).take(script.pools);
+    let pool = |(n, wish): (usize, &Wish)| PoolSpec {
+        name: format!("pool-{n}"),
+        tenant: wish.tenant.clone(),
+        kind: wish.kind.to_owned(),
+        params: draft(wish, "pool").params,
+        goal: Goal::Fixed { size: script.pool_size },
+        budget: None,
+        hours: Vec::new(),
+        min_life: None,
+        is_on: true,
+    };
+    wanted.enumerate().map(pool).collect()
+}
+
+/// A person sets the pools, or takes them away, and tries until it is done.
+fn change_pools(executor: &Executor, fleet: &Arc<Fleet>, pools: &[PoolSpec], is_set: bool) {
+    for spec in pools.iter().cloned() {
+        let (executor, fleet) = (executor.clone(), Arc::clone(fleet));
+        executor.clone().spawn(WORLD, async move {
+            loop {
+                if let Some((engine, _)) = fleet.pick() {
+                    let is_done = match is_set {
+                        true => engine.set_pool(spec.clone()).await.is_ok(),
+                        false => engine.remove_pool(&spec.name).await.is_ok(),
+                    };
+                    if is_done {
+                        return;
+                    }
+                }
+                executor.sleep(1_000).await;
+            }
+        });
+    }
 }
 
 fn parts(script: &Script) -> Parts {

@@ -1,6 +1,11 @@
 //! The night's run: `cargo run --release -p quittance-sim -- --lives 1000000`. With `SIM_SEED=n` it replays one
-//! life and prints its story; with `--plants` it shows how many lives each planted wrong idea needs.
+//! life and prints its story; with `--plants` it shows how many lives each planted wrong idea needs; with `--pools` it
+//! studies how pools size themselves.
 
 fn main() -> std::process::ExitCode {
-    quittance_sim::night::main(std::env::args().skip(1), std::env::var("SIM_SEED").ok())
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if args.iter().any(|arg| arg == "--pools") {
+        return quittance_sim::pools::main(args.into_iter());
+    }
+    quittance_sim::night::main(args.into_iter(), std::env::var("SIM_SEED").ok())
 }

@@ -244,6 +244,14 @@ struct Arriving {
     callback: Option<String>,
 }
 
+/// The name that the placement gave its order; what fills a place in a pool goes by its key.
+fn who(submission: &Submission<'_>) -> String {
+    match submission.terms.slot {
+        Some(_) => format!("pool {:?}", submission.key),
+        None => text(submission.terms, "soft_id"),
+    }
+}
+
 #[async_trait]
 impl Provider for Line {
     async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
@@ -271,7 +279,7 @@ impl Provider for Line {
             return SubmitOutcome::Refused(Fault::new(FaultClass::Unreachable, "connection refused"));
         }
         let order = Arriving {
-            who: text(submission.terms, "soft_id"),
+            who: who(&submission),
             identity: identity(submission.terms),
             key: submission.key,
             attempt: submission.attempt,
@@ -300,7 +308,7 @@ impl Provider for Line {
         });
         match select(pin!(slot.filled()), executor.sleep(WIRE_WAIT)).await {
             Either::Left(((outcome, id), _)) => {
-                self.reached(&outcome, id, &text(submission.terms, "soft_id"));
+                self.reached(&outcome, id, &who(&submission));
                 outcome
             }
             Either::Right(_) => SubmitOutcome::Unknown,

@@ -31,6 +31,9 @@ pub struct Script {
     pub hopeless_per_mille: u64,
     pub exclusive_per_mille: u64,
     pub keyed_per_mille: u64,
+    /// For how many things that somebody wants for himself alone a pool is kept, and how large.
+    pub pools: usize,
+    pub pool_size: u32,
     /// Whether a few things are wanted by many.
     pub skewed: bool,
 }
@@ -72,6 +75,8 @@ impl Script {
             hopeless_per_mille: 170,
             exclusive_per_mille: 300,
             keyed_per_mille: 250,
+            pools: dice.index(3),
+            pool_size: 1 + u32::from(dice.chance(500)),
             skewed: false,
         }
     }
@@ -118,6 +123,8 @@ impl Script {
             hopeless_per_mille: 40,
             exclusive_per_mille: 100,
             keyed_per_mille: 50,
+            pools: 2,
+            pool_size: 2,
             skewed: true,
         }
     }

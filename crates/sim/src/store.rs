@@ -86,6 +86,31 @@ impl Store for RudeStore {
         self.come_back("claiming", reply).await
     }
 
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        self.go("taking").await?;
+        // As with a commit: it happens even if whoever asked for it is killed.
+        let slot = Slot::default();
+        let (inner, executor, delay) = (self.inner.clone(), self.executor.clone(), self.delay());
+        let (target, by, tally, reply) = (*target, *by, *tally, slot.clone());
+        self.executor.spawn(WORLD, async move {
+            executor.sleep(delay).await;
+            let done = inner.take(&target, good_until, &by, at, &tally).await;
+            if let Ok(Some(taken)) = &done {
+                executor.note(|| format!("{:?} is taken by {by:?}", taken.order.key));
+            }
+            reply.fill(done);
+        });
+        let reply = slot.filled().await;
+        self.come_back("taking", reply).await
+    }
+
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
         self.go("looking at a shelf").await?;
         self.inner.shelf(target, now, limit).await

@@ -7,7 +7,9 @@ use super::effective::Effective;
 use super::entries::{list_at, providers, reuse_named, sparing, tenants, without_slash};
 use super::error::ConfigError;
 use super::layers::Environment;
+use super::lifetimes::lifetimes;
 use super::name::Name;
+use super::pools::{self, pools};
 use super::secret::{CallerKey, Credential};
 use super::store::StoreConfig;
 use super::types::{CallbacksOut, EngineLimits, KindOverride, KindTable, LogConfig, ReuseRules, TlsConfig};
@@ -22,6 +24,7 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
     check::names(&effective)?;
     let kinds = kinds(&effective);
     check::kinds(&effective, &kinds)?;
+    let providers = providers(&effective, environment)?;
     let config = Config {
         listen: effective.text("listen").parse().expect("its shape is that of an address"),
         public_url: effective.text_at(&Name::of(["public_url"])).map(|url| without_slash(&url)),
@@ -47,12 +50,15 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
         engine: engine(&effective),
         sparing: sparing(&effective, &Name::of(["provider_rules"])),
         reuse: reuse(&effective),
+        pools: pools(&effective)?,
+        lifetimes: lifetimes(&effective, &kinds, &providers)?,
         kinds,
-        providers: providers(&effective, environment)?,
+        providers,
         tenants: tenants(&effective, environment)?,
         effective,
     };
     check::secrets(&config)?;
+    pools::check(&config)?;
     Ok(config)
 }
 

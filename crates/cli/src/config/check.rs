@@ -30,6 +30,10 @@ const RELATIONS: [(&str, &str, bool, &str); 8] = [
     ("timing.p95", "timing.p99", false, "more answers take longer"),
 ];
 
+/// Why a margin has a limit.
+pub(super) const PROMISED: &str =
+    "promise at most three quarters of the life, because part of it is over before we know the answer";
+
 pub(crate) fn relations(effective: &Effective) -> Result<(), ConfigError> {
     for (short, long, strictly, why) in RELATIONS {
         let (less, more) = (effective.span(short), effective.span(long));
@@ -86,7 +90,7 @@ fn waits_of_providers(effective: &Effective) -> Result<(), ConfigError> {
 
 /// Names that the operator made up, in flags and variables as well as in the file.
 pub(crate) fn names(effective: &Effective) -> Result<(), ConfigError> {
-    for list in super::file::LISTS {
+    for list in super::file::LISTS.into_iter().filter(|list| *list != super::file::LIFETIMES) {
         for label in effective.of_list(list) {
             let name = Name::of([list, &label, "name"]);
             let held = effective.get(&name).expect("every entry of a list has its name filled in");
@@ -138,7 +142,7 @@ pub(crate) fn kinds(effective: &Effective, table: &KindTable) -> Result<(), Conf
     table.0.keys().try_for_each(|kind| lives_and_paces(effective, table, kind))
 }
 
-fn known_kind(table: &KindTable, kind: &str, name: &Name, at: &Origin) -> Result<(), ConfigError> {
+pub(super) fn known_kind(table: &KindTable, kind: &str, name: &Name, at: &Origin) -> Result<(), ConfigError> {
     if table.kind(kind).is_some() {
         return Ok(());
     }
@@ -171,11 +175,7 @@ fn lives_and_paces(effective: &Effective, table: &KindTable, name: &str) -> Resu
         && kind.margin > life * 3 / 4
     {
         let problem = format!("makes a margin of {} in a life of {}", show(kind.margin), show(life));
-        return blame(
-            ["margin", "life"],
-            problem,
-            "promise at most three quarters of the life, because part of it is over before we know the answer",
-        );
+        return blame(["margin", "life"], problem, PROMISED);
     }
     let pace = kind.pace;
     if pace.p50 > pace.p95 {

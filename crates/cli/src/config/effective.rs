@@ -1,6 +1,7 @@
 //! What holds in the end: every layer merged, and the defaults of whatever nobody set, each value with its origin.
 
 use super::address::Scheme;
+use super::file::LIFETIMES;
 use super::layers::{Entry, labels};
 use super::name::Name;
 use super::origin::Origin;
@@ -25,7 +26,7 @@ pub(crate) struct Held {
 pub(crate) struct Effective {
     pub(crate) file: Option<PathBuf>,
     held: BTreeMap<Name, Held>,
-    /// What providers and tenants are called, in the order in which they were first named.
+    /// What providers, tenants and pools are called, in the order in which they were first named.
     labels: Vec<(&'static str, String)>,
 }
 
@@ -61,9 +62,13 @@ impl Effective {
                     self.fill(name, value, Origin::Default);
                 }
             }
+            let named = Name::of([list, &label, "name"]);
+            if setting(&named).is_none() {
+                continue;
+            }
             let named_by = self.below(&Name::of([list, &label])).next().map(|(_, held)| held.origin.clone());
             let origin = named_by.unwrap_or(Origin::Default);
-            self.fill(Name::of([list, &label, "name"]), Value::Text(label.clone()), origin);
+            self.fill(named, Value::Text(label.clone()), origin);
         }
         for label in self.of_list("provider") {
             self.inherit(&label);
@@ -115,9 +120,14 @@ impl Effective {
         self.held.entry(name).or_insert(Held { value, origin });
     }
 
-    /// The providers, or the tenants.
+    /// The providers, the tenants, the pools, or the numbers of what has no names.
     pub(crate) fn of_list(&self, list: &str) -> Vec<String> {
-        self.labels.iter().filter(|(of, _)| *of == list).map(|(_, label)| label.clone()).collect()
+        let mut labels: Vec<String> =
+            self.labels.iter().filter(|(of, _)| *of == list).map(|(_, label)| label.clone()).collect();
+        if list == LIFETIMES {
+            labels.sort_by_key(|label| label.parse().unwrap_or(u32::MAX));
+        }
+        labels
     }
 
     pub(crate) fn get(&self, name: &Name) -> Option<&Held> {

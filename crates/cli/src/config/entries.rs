@@ -69,7 +69,7 @@ fn provider(
     })
 }
 
-fn count_at(effective: &Effective, name: &Name) -> Option<u64> {
+pub(super) fn count_at(effective: &Effective, name: &Name) -> Option<u64> {
     match effective.get(name)?.value {
         Value::Count(count) => Some(count),
         _ => None,

@@ -21,7 +21,7 @@ pub(crate) enum ConfigError {
     #[error("{at}: `{name}` takes a value and is no table: write `{name} = ...`")]
     IsNoTable { name: String, at: Origin },
     #[error(
-        "{at}: `{name}` is a list of tables: begin each with `[[{name}]]` and give it a `name = \"...\"`"
+        "{at}: `{name}` is a list of tables: begin each with `[[{name}]]`{}", named(.name)
     )]
     IsAList { name: String, at: Origin },
     #[error("{at}: this `[[{table}]]` has no name: add `name = \"...\"`")]
@@ -61,6 +61,10 @@ pub(crate) enum ConfigError {
          `quittance tenant new` makes one"
     )]
     KeyLength { name: String, keeper: String, found: usize },
+}
+
+fn named(list: &str) -> &'static str {
+    if list == super::file::LIFETIMES { "" } else { " and give it a `name = \"...\"`" }
 }
 
 fn hint(meant: Option<&str>) -> String {

@@ -11,8 +11,11 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The tables that there may be several of, each with a name.
-pub(crate) const LISTS: [&str; 2] = ["provider", "tenant"];
+/// The tables that there may be several of. Each has a name, but for those of [`LIFETIMES`], which go by their number.
+pub(crate) const LISTS: [&str; 3] = ["provider", "tenant", LIFETIMES];
+pub(crate) const LIFETIMES: &str = "lifetimes";
+/// The table in which each pool is one.
+pub(crate) const POOLS: &str = "pools";
 
 pub(crate) struct FileReader<'a> {
     text: &'a str,
@@ -53,7 +56,8 @@ impl<'a> FileReader<'a> {
         let is_list = name.segments().len() == 1 && LISTS.contains(&name.last());
         match value.get_ref() {
             DeValue::Array(items) if is_list => {
-                items.iter().try_for_each(|item| self.list_item(&name, item, &at))
+                let mut numbered = items.iter().zip(1..);
+                numbered.try_for_each(|(item, number)| self.list_item(&name, item, number, &at))
             }
             _ if is_list => Err(ConfigError::IsAList { name: name.to_string(), at }),
             DeValue::Table(table) if is_table(&name) => self.table(table, &name),
@@ -78,11 +82,15 @@ impl<'a> FileReader<'a> {
         &mut self,
         list: &Name,
         item: &Spanned<DeValue<'_>>,
+        number: usize,
         at: &Origin,
     ) -> Result<(), ConfigError> {
         let DeValue::Table(table) = item.get_ref() else {
             return Err(ConfigError::IsAList { name: list.to_string(), at: at.clone() });
         };
+        if list.last() == LIFETIMES {
+            return self.table(table, &list.below(&number.to_string()));
+        }
         let at = self.at(item.span().start);
         let Some((key, label)) = table.iter().find(|(key, _)| key.get_ref() == "name") else {
             return Err(ConfigError::NoName { table: list.to_string(), at });

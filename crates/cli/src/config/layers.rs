@@ -3,7 +3,7 @@
 
 use super::address::has_password;
 use super::error::ConfigError;
-use super::file::{FileReader, LISTS, unknown};
+use super::file::{FileReader, LISTS, POOLS, unknown};
 use super::name::Name;
 use super::origin::Origin;
 use super::setting::{PREFIX, Setting, by_variable, meant_variable, setting};
@@ -173,13 +173,13 @@ fn is_ours(variable: &str) -> bool {
     ![FILE_VARIABLE, FROM_PASSWORD, TO_PASSWORD].contains(&variable) && !is_kubernetes
 }
 
-/// What providers and tenants are called, in the order in which they were first named.
+/// What providers, tenants and pools are called, in the order in which they were first named.
 pub(crate) fn labels<'a>(entries: impl IntoIterator<Item = &'a Entry>) -> Vec<(&'static str, String)> {
     let mut labels = Vec::new();
     for entry in entries {
         let mut segments = entry.name.segments();
         let (head, label) = (segments.next(), segments.next());
-        let list = LISTS.into_iter().find(|list| head == Some(list));
+        let list = LISTS.into_iter().chain([POOLS]).find(|list| head == Some(list));
         if let (Some(list), Some(label)) = (list, label)
             && !labels.iter().any(|(of, known)| *of == list && known == label)
         {

@@ -14,7 +14,7 @@ struct Bad {
     why: String,
 }
 
-/// Where the tables are if the address does not say.
+/// Where the tables would be, if nothing says otherwise.
 const USUAL_SCHEMA: &str = "quittance";
 
 fn typed(Bad { key, why }: Bad) -> ConfigError {
@@ -65,9 +65,7 @@ impl StoreConfig {
     /// Where PostgreSQL's tables are, or would be. It needs no password.
     pub(crate) fn schema(&self) -> Result<String, ConfigError> {
         let StoreUrl::Postgres(url) = &self.url else { return Ok(USUAL_SCHEMA.into()) };
-        let address = postgres(url, self).map_err(typed)?.address();
-        // An address that is shown ends with the schema, as it is called and not as it was escaped.
-        Ok(address.rsplit_once("?schema=").map_or(USUAL_SCHEMA, |(_, schema)| schema).to_owned())
+        Ok(postgres(url, self).map_err(typed)?.schema().to_owned())
     }
 
     /// What PostgreSQL's own chores take; none for another store.

@@ -4,6 +4,7 @@
 mod gateway;
 mod orders;
 mod providers;
+mod stock;
 
 use super::setting::Setting;
 use super::value::{SPAN_MOST, Shape, Value};
@@ -11,7 +12,7 @@ use quittance_lifecycle::{Policy, Preset};
 use std::time::Duration;
 
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
-    [orders::ROWS, providers::ROWS, gateway::ROWS].into_iter().flatten()
+    [orders::ROWS, providers::ROWS, gateway::ROWS, stock::ROWS].into_iter().flatten()
 }
 
 const MOMENT: Duration = Duration::from_millis(1);

@@ -1,8 +1,10 @@
-//! `config show`: what holds, and why. The text is itself a config file that means the same, so that it can be kept,
+//! `config show` and `config check`: what holds, and why. The text is itself a config file that means the same, so that it can be kept,
 //! compared and edited; where each value came from stands behind it as a comment.
 
 use super::Config;
 use super::effective::Held;
+use super::file::{LISTS, POOLS};
+use super::lifetimes::idle;
 use super::name::{Name, quoted};
 use super::registry::settings;
 use super::secret::{CallerKey, Credential};
@@ -27,7 +29,27 @@ pub(crate) enum ConfigCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Say whether the configuration is right, and change nothing
+    ///
+    /// All that can be seen without a store and a provider: names, values, how they stand to each other, pools and their
+    /// targets. `quittance doctor` looks at the rest.
+    #[command(after_help = AFTER_CHECK)]
+    Check {
+        /// Print one JSON object instead
+        #[arg(long)]
+        json: bool,
+    },
 }
+
+const AFTER_CHECK: &str = "\
+Examples:
+  quittance config check --config new.toml && systemctl restart quittance
+  quittance config check --json | jq -r '.notes[]'
+
+What is wrong is told on standard error, with the line that it stands in and what to do. Notes are about
+what is right and does nothing.
+
+Exit codes: 0 it is right, 3 not written, 4 it is wrong.";
 
 const AFTER_SHOW: &str = "\
 Examples:
@@ -42,8 +64,23 @@ environment, and that by --set.
 Exit codes: 0 shown, 3 not written, 4 the configuration is wrong.";
 
 pub(crate) fn run(command: &ConfigCommand, config: &Config) -> String {
-    let ConfigCommand::Show { json } = command;
-    if *json { format!("{:#}\n", object(config)) } else { text(config) }
+    match command {
+        ConfigCommand::Show { json: true } => format!("{:#}\n", object(config)),
+        ConfigCommand::Show { json: false } => text(config),
+        ConfigCommand::Check { json } => checked(config, *json),
+    }
+}
+
+/// Whatever is wrong was found when it was read.
+fn checked(config: &Config, as_json: bool) -> String {
+    let notes = idle(config);
+    let file = config.effective.file.as_ref().map(|path| path.display().to_string());
+    if as_json {
+        return format!("{:#}\n", json!({ "file": file, "right": true, "notes": notes }));
+    }
+    let file = file.unwrap_or_else(|| "the configuration (no file was found)".into());
+    let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
+    format!("{file} is right\n{notes}")
 }
 
 /// Whatever secrets were named.
@@ -88,7 +125,7 @@ fn text(config: &Config) -> String {
     page.opening();
     page.closed();
     page.open();
-    for list in super::file::LISTS {
+    for list in LISTS.into_iter().chain([POOLS]) {
         page.list(list);
     }
     page.text
@@ -167,11 +204,11 @@ impl Page<'_> {
         }
     }
 
-    /// What the operator has added to the open tables that are no lists.
+    /// What the operator has added to the open tables that are no lists, and no pools.
     fn open(&mut self) {
         let config = self.config;
         let is_list =
-            |name: &Name| super::file::LISTS.iter().any(|list| name.segments().next() == Some(list));
+            |name: &Name| LISTS.iter().chain([&POOLS]).any(|list| name.segments().next() == Some(list));
         for (name, setting, held) in config.effective.all() {
             if setting.is_open() && !is_list(name) {
                 self.enter(&above(name));
@@ -183,8 +220,12 @@ impl Page<'_> {
     fn list(&mut self, list: &str) {
         let config = self.config;
         for label in config.effective.of_list(list) {
-            self.heading(&format!("[[{list}]]"));
             let table = Name::of([list, &label]);
+            let (heading, nested) = match list {
+                POOLS => (format!("[{table}]"), table.below("params")),
+                _ => (format!("[[{list}]]"), table.below("faults")),
+            };
+            self.heading(&heading);
             for setting in settings().filter(|setting| setting.segments().next() == Some(list)) {
                 if let Some(held) = config.effective.get(&table.below(setting.leaf())) {
                     self.line(setting.leaf(), held);
@@ -193,11 +234,13 @@ impl Page<'_> {
                     self.secret(&table.below(secret).to_string());
                 }
             }
-            let faults = table.below("faults");
-            if config.effective.below(&faults).next().is_some() {
-                self.heading(&format!("[{list}.faults]"));
+            if config.effective.below(&nested).next().is_some() {
+                // Below an entry of a list it is the last one that is meant.
+                let above =
+                    if list == POOLS { nested.to_string() } else { format!("{list}.{}", nested.last()) };
+                self.heading(&format!("[{above}]"));
             }
-            for (name, held) in config.effective.below(&faults) {
+            for (name, held) in config.effective.below(&nested) {
                 self.line(name.last(), held);
             }
         }

@@ -3,6 +3,7 @@
 mod doors;
 mod fields;
 mod gateway;
+mod stock;
 mod store;
 mod wrong;
 
@@ -142,6 +143,31 @@ key_file = "key"
 name = "team-a"
 key_env = "TEAM_A_KEY"
 reuse = "shared"
+[[lifetimes]]
+host = "*.example.org"
+life = "90s"
+margin = "20s"
+[[lifetimes]]
+kind = "turnstile"
+provider = "second-hand"
+life = "280s"
+[[lifetimes]]
+provider = "main"
+margin = "10s"
+[pools.login]
+kind = "turnstile"
+service_level = 0.95
+budget_per_hour = 0.75
+hours = ["08:00-12:00", "13:00-20:30"]
+min_life = "60s"
+enabled = false
+[pools.login.params]
+sitekey = "0x4A"
+pageurl = "https://example.com/login"
+[pools.night-shift]
+kind = "recaptcha_v3"
+size = 5
+params = { googlekey = "6Le", pageurl = "https://example.com/", min_score = 0.3 }
 "#;
 
 fn full() -> Place {

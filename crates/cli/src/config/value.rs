@@ -3,14 +3,15 @@
 
 use super::address::{Scheme, without_password};
 use super::name::toml_text;
-use super::{rate, span};
+use super::{money, rate, span};
 use quittance_classic::Profile;
 use quittance_classic::code::class_named;
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, KeyDigest};
 use quittance_json::Flavour;
-use quittance_lifecycle::FaultClass;
 use quittance_lifecycle::terms::page_host;
+use quittance_lifecycle::{FaultClass, Money};
+use quittance_pool::Hours;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -36,6 +37,7 @@ pub(crate) enum Value {
     /// In thousandths.
     Share(u32),
     Span(Duration),
+    Money(Money),
     List(Vec<String>),
 }
 
@@ -64,10 +66,17 @@ pub(crate) enum Shape {
     Class,
     /// What providers and tenants are called.
     Label,
+    Host,
     Hosts,
     /// Hosts, addresses and networks.
     Networks,
+    Kind,
     Kinds,
+    /// Parts of the day.
+    Hours,
+    Money,
+    /// Any text.
+    Words,
     Rate,
     /// The hash of a key.
     Digest,
@@ -109,6 +118,9 @@ impl Shape {
             Self::Label => {
                 format!("a name of at most {LABEL_BYTES_MAX} letters, digits, `-` and `_`")
             }
+            Self::Host => {
+                "a host: \"shop.example.org\", \"*.example.org\" (that host and all below it), or \"*\"".into()
+            }
             Self::Hosts => {
                 "a list of hosts: \"shop.example.org\", \"*.example.org\" (that host and all below it), or \"*\""
                     .into()
@@ -117,6 +129,10 @@ impl Shape {
                 "a list of hosts, addresses or networks: \"hooks.example.org\", \"*.example.org\", \"10.0.0.7\", \"10.0.0.0/8\""
                     .into()
             }
+            Self::Kind => "a kind, as `quittance kinds` names them".into(),
+            Self::Hours => "a list of parts of the day in UTC, such as [\"08:00-20:30\"]".into(),
+            Self::Money => money::FORM.into(),
+            Self::Words => "a text".into(),
             Self::Kinds => "a list of kinds, as `quittance kinds` names them".into(),
             Self::Rate => rate::FORM.into(),
             Self::Digest => {
@@ -160,10 +176,10 @@ impl Shape {
         match (self, words) {
             (Self::Flag, "true") => Raw::Flag(true),
             (Self::Flag, "false") => Raw::Flag(false),
-            (Self::Count { .. } | Self::Share, _) if words.chars().all(is_number) => {
+            (Self::Count { .. } | Self::Share | Self::Money, _) if words.chars().all(is_number) => {
                 Raw::Number(words.into())
             }
-            (Self::Hosts | Self::Networks | Self::Kinds, _) => {
+            (Self::Hosts | Self::Networks | Self::Kinds | Self::Hours, _) => {
                 Raw::List(words.split(',').map(str::trim).filter(|w| !w.is_empty()).map(Into::into).collect())
             }
             _ => Raw::Text(words.into()),
@@ -197,6 +213,14 @@ impl Shape {
                 let is_right = kinds.iter().all(|kind| is_label(kind));
                 is_right.then(|| Value::List(kinds.clone()))
             }
+            (Self::Hours, Raw::List(hours)) => {
+                let read: Option<Vec<String>> =
+                    hours.iter().map(|text| Hours::parse(text).ok().map(|hours| hours.to_string())).collect();
+                read.map(Value::List)
+            }
+            (Self::Money, Raw::Number(text) | Raw::Text(text)) => money::parse(text).map(Value::Money),
+            (Self::Words, Raw::Number(text)) => Some(Value::Text(text.clone())),
+            (Self::Words, Raw::Flag(flag)) => Some(Value::Text(u8::from(*flag).to_string())),
             (_, Raw::Text(text)) => self.read_text(text, folder).map(Value::Text),
             _ => None,
         }
@@ -211,7 +235,9 @@ impl Shape {
             Self::OneOf(words) => words.contains(&text),
             Self::Profile => profiles().any(|name| name == text),
             Self::Class => class_named(text).is_some(),
-            Self::Label => is_label(text),
+            Self::Label | Self::Kind => is_label(text),
+            Self::Host => HostPattern::parse(text).is_ok(),
+            Self::Words => true,
             Self::Rate => rate::parse(text).is_some(),
             Self::Digest => KeyDigest::parse(text).is_some(),
             Self::Listen => text.parse::<SocketAddr>().is_ok(),
@@ -307,6 +333,7 @@ impl fmt::Display for Value {
                 write!(f, "{short}{}", if short.ends_with('.') { "0" } else { "" })
             }
             Self::Span(span) => write!(f, "\"{}\"", span::render(*span)),
+            Self::Money(amount) => f.write_str(&money::render(*amount)),
             Self::List(list) => {
                 let list: Vec<String> = list.iter().map(|text| toml_text(text)).collect();
                 write!(f, "[{}]", list.join(", "))
@@ -323,6 +350,7 @@ impl Value {
             Self::Count(count) => (*count).into(),
             Self::Share(share) => (f64::from(*share) / 1000.0).into(),
             Self::Span(span) => span::render(*span).into(),
+            Self::Money(amount) => money::render(*amount).into(),
             Self::List(list) => list.as_slice().into(),
         }
     }

@@ -159,6 +159,7 @@ mod tests {
     use async_trait::async_trait;
     use quittance_lifecycle::Timestamp;
     use quittance_ports::roster::{Card, Vitals};
+    use quittance_ports::{Sheet, SheetFound, SheetWritten, Version};
 
     /// A roster that says what it was told to say, at a time of its own.
     struct Told(Roll);
@@ -186,6 +187,17 @@ mod tests {
         async fn filling(&self) -> Result<Option<String>, StoreError> {
             Ok(None)
         }
+        async fn sheets(&self) -> Result<Vec<SheetFound>, StoreError> {
+            Ok(Vec::new())
+        }
+        async fn write_sheet(
+            &self,
+            _: &str,
+            _: Version,
+            _: Option<&Sheet>,
+        ) -> Result<SheetWritten, StoreError> {
+            Ok(SheetWritten::NoRoom)
+        }
         async fn checkup(&self) -> Result<Vec<quittance_ports::roster::Finding>, StoreError> {
             Ok(Vec::new())
         }
@@ -201,6 +213,7 @@ mod tests {
             at: seen,
             skew_ms: Some(skew_ms),
             vitals: Vitals::default(),
+            demand: std::collections::BTreeMap::new(),
         };
         Signed { card, seen }
     }

@@ -37,6 +37,8 @@ struct Line {
     files: BTreeMap<String, String>,
     idempotency_key: Option<String>,
     reuse: Option<String>,
+    #[serde(default)]
+    no_stock: bool,
     min_life: Option<String>,
     deadline: Option<String>,
     tenant: Option<String>,
@@ -212,6 +214,9 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
         Some(_) => return Err("`reuse` is shared or exclusive".into()),
         None => node::with_reuse(config, order),
     };
+    if line.no_stock {
+        order = order.no_stock();
+    }
     if let Some(key) = line.idempotency_key {
         order = order.idempotency_key(key);
     }

@@ -22,7 +22,8 @@ const NAMED_MAX: usize = 20;
 pub(super) const AFTER_HELP: &str = "\
 FROM is closed first, so that nothing can happen in it behind our back. Nodes that still run on it
 tell callers to try later, and keep what comes in from the provider in their spill. Then orders,
-books and the secret for callbacks are copied, and compared. FROM stays closed, with a note that
+pools, books and the secret for callbacks are copied, and compared. A pool that stands in TO already is
+written over. FROM stays closed, with a note that
 names TO; it can be read, and nothing in it is changed. Until everything is there no node starts
 on TO.
 
@@ -124,52 +125,47 @@ impl Outcome<'_> {
         let Copied {
             written,
             there,
+            sheets,
             lines,
             differ,
             unreadable,
             missing,
+            sheets_missing,
             left_behind,
             other_secret,
             is_repeat,
         } = &self.copied;
         json!({
             "from": self.from.url.shown(), "to": self.to.url.shown(), "dry_run": self.dry_run,
-            "written": written, "there": there, "book_lines": lines,
+            "written": written, "there": there, "sheets": sheets, "book_lines": lines,
             "differ": keys(differ), "unreadable": keys(unreadable), "missing": keys(missing),
+            "sheets_missing": sheets_missing,
             "nodes_left_behind": left_behind, "other_secret": other_secret,
             "spill_left": self.spill_left(), "moved_before": is_repeat, "complete": self.copied.is_complete(),
         })
     }
 
     fn text(&self) -> String {
-        let Copied {
-            written,
-            there,
-            lines,
-            differ,
-            unreadable,
-            missing,
-            left_behind,
-            other_secret,
-            is_repeat,
-        } = &self.copied;
+        let copied = &self.copied;
+        let Copied { written, there, lines, sheets, .. } = copied;
         let (from, to) = (self.from.url.shown(), self.to.url.shown());
-        if *is_repeat {
+        if copied.is_repeat {
             return format!("all orders of {from} have moved to {to} before: nothing was done\n");
         }
         let mut text = match self.dry_run {
             true => format!(
-                "to move from {from} to {to}: {written} orders; lines of the books: {lines}\nnothing was changed\n"
+                "to move from {from} to {to}: {written} orders; pools and what reports have taught: {sheets}; lines of the books: {lines}\nnothing was changed\n"
             ),
             false => format!(
-                "copied from {from} to {to}: {written} orders; there already: {there}; lines of the books: {lines}\n\
+                "copied from {from} to {to}: {written} orders; there already: {there}; pools and what reports have taught: {sheets}; lines of \
+                 the books: {lines}\n\
                  {from} is closed, and says where its orders have gone\n"
             ),
         };
         for (orders, why) in [
-            (differ, "another order stands in the new store under the same key, and was left alone"),
-            (unreadable, "the record cannot be read; see docs/operating.md"),
-            (missing, "it is not in the new store: run the same command again"),
+            (&copied.differ, "another order stands in the new store under the same key, and was left alone"),
+            (&copied.unreadable, "the record cannot be read; see docs/operating.md"),
+            (&copied.missing, "it is not in the new store: run the same command again"),
         ] {
             for key in orders.iter().take(NAMED_MAX) {
                 _ = writeln!(text, "NOT COPIED  {key}  {why}");
@@ -178,8 +174,16 @@ impl Outcome<'_> {
                 _ = writeln!(text, "NOT COPIED  and {} more; --json names them", orders.len() - NAMED_MAX);
             }
         }
-        if !left_behind.is_empty() {
-            let nodes = output::harmless(&left_behind.join(", "));
+        for name in &copied.sheets_missing {
+            let name = output::harmless(name);
+            _ = writeln!(
+                text,
+                "NOT COPIED  {name}  the new store has too many pools: remove some there (`quittance pool remove`), and run the \
+                 same command again"
+            );
+        }
+        if !copied.left_behind.is_empty() {
+            let nodes = output::harmless(&copied.left_behind.join(", "));
             _ = match self.dry_run {
                 true => writeln!(
                     text,
@@ -191,7 +195,7 @@ impl Outcome<'_> {
                 ),
             };
         }
-        if *other_secret {
+        if copied.other_secret {
             text.push_str(
                 "the new store has a secret for callbacks of its own: calls about what is in flight are not known there, and \
                  the answers are asked for instead\n",

@@ -124,6 +124,14 @@ impl House {
             .current_dir(self.folder.path());
     }
 
+    /// Another command, beside the daemon.
+    pub(crate) fn run(&self, args: &[&str]) -> Ended {
+        let mut command = Command::new(BINARY);
+        command.args(args);
+        self.settle(&mut command);
+        finish(&mut command)
+    }
+
     /// A start that comes to nothing.
     pub(crate) fn fails(&self, args: &[&str]) -> Ended {
         finish(&mut self.command(args))

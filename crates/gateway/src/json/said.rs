@@ -73,7 +73,8 @@ impl Said {
         let is_fresh_wanted = task.remove(NO_CACHE).as_ref().and_then(truth).unwrap_or(false);
         let wanted = quittance_json::understand(&task)?;
         let reuse = is_fresh_wanted.then_some(Reuse::Exclusive);
-        Ok(Wish { kind: wanted.kind, params: wanted.params, reuse, callback, ..Wish::default() })
+        let no_stock = is_fresh_wanted;
+        Ok(Wish { kind: wanted.kind, params: wanted.params, reuse, no_stock, callback, ..Wish::default() })
     }
 
     /// Many write out that there is none.

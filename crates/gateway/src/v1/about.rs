@@ -38,6 +38,10 @@ pub(super) struct Index {
     kinds: &'static str,
     errors: &'static str,
     me: &'static str,
+    stock: &'static str,
+    /// For the operator.
+    pools: &'static str,
+    metrics: &'static str,
 }
 
 /// What there is
@@ -55,6 +59,9 @@ pub(super) async fn index() -> Response {
         kinds: "/v1/kinds",
         errors: "/v1/errors",
         me: "/v1/me",
+        stock: "/v1/stock",
+        pools: "/v1/pools",
+        metrics: "/metrics",
     };
     super::json(StatusCode::OK, &index)
 }

@@ -6,6 +6,7 @@ use super::caller::{Id, Tenanted, Watcher};
 use super::orders::{not_seen, store_trouble};
 use super::problem::{Code, Refused, problems};
 use super::shown::{Change, Source};
+use crate::desk::is_his;
 use crate::{Caller, OrderId, Seen};
 use axum::extract::State;
 use axum::response::Response;
@@ -208,8 +209,8 @@ impl Live {
     async fn tell(&mut self, order: &Arc<Order>) -> Option<String> {
         match &self.watched {
             Watched::All { tenant } => {
-                let is_his = tenant.as_ref().is_none_or(|tenant| *tenant == order.terms.tenant);
-                is_his.then(|| event("change", &Change::of(order, self.room.desk.clock().now())))
+                let is_shown = tenant.as_ref().is_none_or(|tenant| is_his(order, tenant));
+                is_shown.then(|| event("change", &Change::of(order, self.room.desk.clock().now())))
             }
             Watched::One { key, .. } if *key != order.key => None,
             Watched::One { id, told, .. } if order.is_awaited() => {
@@ -246,7 +247,7 @@ impl Live {
     fn show(&mut self, id: OrderId, seen: &Seen) -> Option<String> {
         let Watched::One { told, .. } = &mut self.watched else { return None };
         *told = Some(mark(&seen.order));
-        let shown = self.room.view(id, Source::by(id), seen).ok()?;
+        let shown = self.room.view(id, Source::by(id, &seen.order), seen).ok()?;
         Some(event("order", &shown))
     }
 

@@ -47,6 +47,30 @@ const fn date(day: u64) -> (u64, u64, u64) {
     (400 * span + year + is_next_year as u64, month, date)
 }
 
+/// As in `2026-11-16`, of a day since the epoch.
+pub(super) fn date_text(day: u64) -> String {
+    let (year, month, day) = date(day);
+    format!("{year:04}-{month:02}-{day:02}")
+}
+
+/// The day since the epoch that such a text means; none, if there is no such day.
+pub(super) fn read_date(text: &str) -> Option<u64> {
+    let mut parts = text.split('-');
+    let mut number = |digits: usize| -> Option<u64> {
+        let part = parts.next().filter(|part| part.len() == digits)?;
+        part.bytes().all(|byte| byte.is_ascii_digit()).then(|| part.parse().ok())?
+    };
+    let (year, month, day) = (number(4)?, number(2)?, number(2)?);
+    if parts.next().is_some() || !(1..=12).contains(&month) || year < 1970 {
+        return None;
+    }
+    // Years are counted from March, as in `date`.
+    let (of, since_march) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let days = 365 * of + of / 4 - of / 100 + of / 400 + (153 * since_march + 2) / 5 + day;
+    let found = days.checked_sub(719_469)?;
+    (date(found) == (year, month, day)).then_some(found)
+}
+
 /// As in `0.00299`, with no more places than it needs.
 pub(super) fn decimal(sum: Money) -> String {
     let text = format!("{}.{:06}", sum.0 / 1_000_000, sum.0 % 1_000_000);
@@ -69,6 +93,22 @@ mod tests {
             (u64::MAX, "9999-12-31T23:59:59.999Z"),
         ] {
             assert_eq!(rfc3339(Timestamp::from_millis(ms)), text);
+        }
+    }
+
+    #[test]
+    fn every_date_is_read_as_it_is_written_and_no_other_is() {
+        for day in (0..2_932_896).step_by(97).chain([0, 2_932_896]) {
+            assert_eq!(read_date(&date_text(day)), Some(day), "{}", date_text(day));
+        }
+        for odd in
+            ["", "2026", "2026-1-01", "2026-02-30", "2026-13-01", "2026-00-01", "2026-01-00", "1969-12-31"]
+        {
+            assert_eq!(read_date(odd), None, "{odd}");
+        }
+        for odd in ["2026-01-01-", "2026-01-01-01", "+026-01-01", "9999-99-99", "0000-00-00", "２026-01-01"]
+        {
+            assert_eq!(read_date(odd), None, "{odd}");
         }
     }
 

@@ -22,7 +22,7 @@ use std::time::Duration;
 use utoipa::ToSchema;
 
 /// How long the store may take to accept an order before the caller is told to come back.
-const PLACE_WAIT: Duration = Duration::from_secs(4);
+pub(super) const PLACE_WAIT: Duration = Duration::from_secs(4);
 /// When to come back to a store that is away.
 const STORE_PAUSE: Duration = Duration::from_secs(2);
 /// The soonest and the latest that a caller without patience is told to look again.
@@ -88,7 +88,8 @@ pub(super) async fn place(
     let Accepted { id, placed } = &accepted;
     let seen = seen.filter(|seen| seen.outcome != Outcome::Forgotten);
     let seen = seen.ok_or_else(|| store_away().see(address(*id)))?;
-    let mut response = room.show(*id, Source::of(placed.origin), &seen, prefer)?;
+    let source = Source::of(placed.origin, &seen.order);
+    let mut response = room.show(*id, source, &seen, prefer)?;
     if is_keyed && placed.origin != Origin::Api {
         response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
     }
@@ -120,7 +121,7 @@ pub(super) async fn read(
     prefer: Prefer,
 ) -> Result<Response, Refused> {
     let seen = room.desk.wait(&caller, id, prefer.patience()).await.map_err(not_seen)?;
-    let mut response = room.show(id, Source::by(id), &seen, prefer)?;
+    let mut response = room.show(id, Source::by(id, &seen.order), &seen, prefer)?;
     // The order was found, whatever has become of it; only placing makes a difference between the two.
     *response.status_mut() = StatusCode::OK;
     response.headers_mut().remove(LOCATION);
@@ -147,7 +148,7 @@ pub(super) async fn cancel(
     let order = room.desk.find(&caller, id).await.map_err(not_seen)?;
     // Whatever goes on with it is for the stock, and nothing to him.
     let outcome = Outcome::Failed(FailCause::Cancelled);
-    room.show(id, Source::by(id), &Seen { order, outcome }, Prefer::default())
+    room.show(id, Source::by(id, &order), &Seen { order, outcome }, Prefer::default())
 }
 
 #[derive(Serialize, ToSchema)]
@@ -262,7 +263,7 @@ pub(super) fn not_seen(why: NotSeen) -> Refused {
     }
 }
 
-fn declined(why: Declined, now: Timestamp) -> Refused {
+pub(super) fn declined(why: Declined, now: Timestamp) -> Refused {
     let detail = why.to_string();
     match why {
         Declined::Place(error) => not_placed(error, detail, now),
@@ -283,7 +284,7 @@ fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
     }
 }
 
-fn not_placed(why: PlaceError, detail: String, now: Timestamp) -> Refused {
+pub(super) fn not_placed(why: PlaceError, detail: String, now: Timestamp) -> Refused {
     match why {
         PlaceError::UnknownKind { .. } => Refused::bad(
             "kind",

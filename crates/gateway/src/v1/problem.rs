@@ -56,6 +56,8 @@ codes! {
         "GET /v1 says what there is.";
     UnknownOrder "unknown_order" 404 "There is no such order",
         "It may have been forgotten long after its end, or it is somebody else's.";
+    UnknownPool "unknown_pool" 404 "There is no such pool",
+        "GET /v1/pools lists those that there are.";
     MethodNotAllowed "method_not_allowed" 405 "Not with this method",
         "The Allow header says which there are.";
     InFlight "in_flight" 409 "The same order is still in flight",
@@ -70,6 +72,10 @@ codes! {
         "Report when the order is solved.";
     NotDead "not_dead" 409 "The order is no dead letter",
         "GET /v1/admin/dead lists those that are.";
+    PoolBusy "pool_busy" 409 "Somebody else is changing the same pool",
+        "Look at it, and send it again.";
+    TooManyPools "too_many_pools" 409 "There is no room for another pool",
+        "Remove one first.";
     AnswerExpired "answer_expired" 410 "The answer under this key has expired",
         "It is not bought again in silence: use another Idempotency-Key to buy a new one.";
     WrongContentType "wrong_content_type" 415 "The body is not said to be JSON",

@@ -33,7 +33,7 @@ pub(super) enum Source {
     Joined,
     /// The same order had an answer that may be shared.
     Cached,
-    /// An answer that nobody needed any more.
+    /// It stood on the shelf: kept there by a pool, or nobody needed it any more.
     Stock,
     /// The same Idempotency-Key had it.
     Replayed,
@@ -41,12 +41,14 @@ pub(super) enum Source {
 
 impl Source {
     /// Whoever comes with an id is told whether it was bought or taken from the stock.
-    pub(super) const fn by(id: OrderId) -> Self {
-        if id.is_from_stock() { Self::Stock } else { Self::Api }
+    pub(super) fn by(id: OrderId, order: &Order) -> Self {
+        if id.is_from_stock() || order.is_supplied() { Self::Stock } else { Self::Api }
     }
 
-    pub(super) const fn of(origin: Origin) -> Self {
+    /// What this placement was told, unless the shelf has served it since.
+    pub(super) fn of(origin: Origin, order: &Order) -> Self {
         match origin {
+            Origin::Api if order.is_supplied() => Self::Stock,
             Origin::Api => Self::Api,
             Origin::Joined => Self::Joined,
             Origin::Cached => Self::Cached,

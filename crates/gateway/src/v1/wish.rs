@@ -21,11 +21,11 @@ use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, OneOfBuilder,
 use utoipa::openapi::{Object, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
-const KIND_PATTERN: &str = "^[A-Za-z0-9_.-]+$";
+pub(super) const KIND_PATTERN: &str = "^[A-Za-z0-9_.-]+$";
 const BASE64_PATTERN: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$";
 const ADDRESS_PATTERN: &str = "^https?://";
 /// No answer that expires lives longer.
-const MIN_LIFE_MAX_S: u64 = 86_400;
+pub(super) const MIN_LIFE_MAX_S: u64 = 86_400;
 
 /// Standard, with its padding. Bits that do not fill a byte are nobody's business.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -65,11 +65,11 @@ fn is_json(headers: &HeaderMap) -> bool {
 
 impl Said {
     /// What is null was not said.
-    fn take(&mut self, field: &str) -> Option<Value> {
+    pub(super) fn take(&mut self, field: &str) -> Option<Value> {
         self.0.remove(field).filter(|value| !value.is_null())
     }
 
-    fn text(&mut self, field: &str) -> Result<Option<String>, Refused> {
+    pub(super) fn text(&mut self, field: &str) -> Result<Option<String>, Refused> {
         match self.take(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -77,7 +77,20 @@ impl Said {
         }
     }
 
-    fn seconds(&mut self, field: &str, least: u64, most: u64) -> Result<Option<Duration>, Refused> {
+    pub(super) fn truth(&mut self, field: &str) -> Result<Option<bool>, Refused> {
+        match self.take(field) {
+            None => Ok(None),
+            Some(Value::Bool(truth)) => Ok(Some(truth)),
+            Some(_) => Err(Refused::bad(field, format!("`{field}` must be true or false."))),
+        }
+    }
+
+    pub(super) fn seconds(
+        &mut self,
+        field: &str,
+        least: u64,
+        most: u64,
+    ) -> Result<Option<Duration>, Refused> {
         let Some(value) = self.take(field) else { return Ok(None) };
         let span = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
         let is_within =
@@ -88,7 +101,7 @@ impl Said {
         })
     }
 
-    fn objects(&mut self, field: &str) -> Result<Map<String, Value>, Refused> {
+    pub(super) fn objects(&mut self, field: &str) -> Result<Map<String, Value>, Refused> {
         match self.take(field) {
             None => Ok(Map::new()),
             Some(Value::Object(fields)) if fields.len() <= PARAMS_MAX => Ok(fields),
@@ -99,7 +112,7 @@ impl Said {
         }
     }
 
-    fn done(self) -> Result<(), Refused> {
+    pub(super) fn done(self) -> Result<(), Refused> {
         match self.0.keys().next() {
             None => Ok(()),
             Some(field) => Err(Refused::bad(field, "There is no such field here.")),
@@ -108,14 +121,7 @@ impl Said {
 
     /// The order that he wants placed.
     pub(super) fn wish(mut self) -> Result<Wish, Refused> {
-        let kind = self.text("kind")?.ok_or_else(|| Refused::bad("kind", "`kind` is missing."))?;
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-        if kind.is_empty() || kind.len() > KIND_BYTES_MAX || !kind.bytes().all(is_plain) {
-            return Err(Refused::bad(
-                "kind",
-                format!("`kind` has 1 to {KIND_BYTES_MAX} letters, digits, dots, dashes or underscores."),
-            ));
-        }
+        let kind = self.kind()?;
         let params = self.params()?;
         let reuse = match self.text("reuse")?.as_deref() {
             None => None,
@@ -125,9 +131,22 @@ impl Said {
         };
         let patience = self.seconds("deadline_s", 1, PATIENCE_MAX.as_secs())?;
         let min_life = self.seconds("min_life_s", 0, MIN_LIFE_MAX_S)?;
+        let no_stock = self.truth("no_stock")?.unwrap_or(false);
         let callback = self.callback()?;
         self.done()?;
-        Ok(Wish { kind, params, reuse, patience, min_life, callback, ..Wish::default() })
+        Ok(Wish { kind, params, reuse, patience, min_life, no_stock, callback, ..Wish::default() })
+    }
+
+    pub(super) fn kind(&mut self) -> Result<String, Refused> {
+        let kind = self.text("kind")?.ok_or_else(|| Refused::bad("kind", "`kind` is missing."))?;
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+        if kind.is_empty() || kind.len() > KIND_BYTES_MAX || !kind.bytes().all(is_plain) {
+            return Err(Refused::bad(
+                "kind",
+                format!("`kind` has 1 to {KIND_BYTES_MAX} letters, digits, dots, dashes or underscores."),
+            ));
+        }
+        Ok(kind)
     }
 
     fn params(&mut self) -> Result<BTreeMap<String, Param>, Refused> {
@@ -180,7 +199,7 @@ fn is_address(url: &str) -> bool {
 }
 
 /// Providers write yes and no as 1 and 0.
-fn param(value: Value) -> Option<Param> {
+pub(super) fn param(value: Value) -> Option<Param> {
     match value {
         Value::String(text) => Some(Param::Text(text)),
         Value::Number(number) => Some(Param::Text(number.to_string())),
@@ -197,7 +216,7 @@ fn bytes(text: &str) -> Option<Param> {
 /// An order to be placed.
 pub(super) struct NewOrder;
 
-fn or_null(kind: Type) -> SchemaType {
+pub(super) fn or_null(kind: Type) -> SchemaType {
     SchemaType::Array(vec![kind, Type::Null])
 }
 
@@ -223,7 +242,7 @@ fn param_schema() -> OneOfBuilder {
         .item(file)
 }
 
-fn by_name(value: impl Into<RefOr<Schema>>, words: &str) -> ObjectBuilder {
+pub(super) fn by_name(value: impl Into<RefOr<Schema>>, words: &str) -> ObjectBuilder {
     let name: Object = ObjectBuilder::new()
         .schema_type(Type::String)
         .min_length(Some(1))
@@ -237,7 +256,7 @@ fn by_name(value: impl Into<RefOr<Schema>>, words: &str) -> ObjectBuilder {
         .additional_properties(Some(AdditionalProperties::RefOr(value.into())))
 }
 
-fn seconds(least: u64, most: u64, words: &str) -> ObjectBuilder {
+pub(super) fn seconds(least: u64, most: u64, words: &str) -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(or_null(Type::Number))
         .minimum(Some(least as f64))
@@ -259,6 +278,9 @@ impl PartialSchema for NewOrder {
             .schema_type(or_null(Type::String))
             .enum_values(Some([json!("shared"), json!("exclusive"), Value::Null]))
             .description(Some("Whether placing the same again is a repeat, or wants an answer of its own."));
+        let no_stock = ObjectBuilder::new()
+            .schema_type(or_null(Type::Boolean))
+            .description(Some("Whether an answer from the stock will not do: one is bought."));
         let callback = ObjectBuilder::new()
             .schema_type(or_null(Type::String))
             .max_length(Some(LISTENER_URL_BYTES_MAX))
@@ -275,6 +297,7 @@ impl PartialSchema for NewOrder {
             .property("reuse", reuse)
             .property("deadline_s", seconds(1, PATIENCE_MAX.as_secs(), "How long the order may take."))
             .property("min_life_s", seconds(0, MIN_LIFE_MAX_S, "How much life the answer must have left."))
+            .property("no_stock", no_stock)
             .property("callback_url", callback)
             .required("kind")
             .additional_properties(Some(AdditionalProperties::FreeForm(false)))

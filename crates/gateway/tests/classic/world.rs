@@ -11,7 +11,9 @@ use quittance_gateway::{
 use quittance_lifecycle::{
     Delivery, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, ReportOutcome, SubmitOutcome, Word,
 };
-use quittance_ports::{Account, Callback, Clock, MemoryCourier, MemorySpill, Provider, Saying, Submission};
+use quittance_ports::{
+    Account, Callback, Clock, MemoryCourier, MemoryRoster, MemorySpill, Provider, Saying, Submission,
+};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -121,6 +123,7 @@ impl Room {
             clock: Arc::clone(&clock),
             spill: Arc::new(MemorySpill::default()),
             courier: Arc::new(MemoryCourier::default()),
+            roster: Arc::new(MemoryRoster::default()),
         };
         let hub = Hub::new([]);
         let kinds = |name: &str| {

@@ -107,6 +107,7 @@ impl Room {
             clock: Arc::new(StillClock),
             spill: Arc::new(SmallSpill(spill.clone(), Arc::clone(&troubles))),
             courier: Arc::new(quittance_ports::MemoryCourier::default()),
+            roster: Arc::new(quittance_ports::MemoryRoster::default()),
         };
         let mut settings = Settings::new(1, quittance_catalog::kind);
         settings.callback = Some(CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]));

@@ -6,7 +6,7 @@ use quittance_engine::{Engine, Settings, World};
 use quittance_gateway::{Desk, Gateway, GatewaySettings, Hub, Outbound, OutboundSettings, Tenants};
 use quittance_lifecycle::{Delivery, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome};
 use quittance_ports::{
-    Account, Callback, MemoryCourier, MemorySpill, MemoryStore, Provider, Saying, Submission,
+    Account, Callback, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore, Provider, Saying, Submission,
 };
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -61,6 +61,7 @@ impl House {
             clock: Arc::new(StillClock),
             spill: Arc::new(MemorySpill::default()),
             courier: Arc::new(MemoryCourier::default()),
+            roster: Arc::new(MemoryRoster::default()),
         };
         let engine = Arc::new(Engine::new(world, Settings::new(1, quittance_catalog::kind)));
         let worker = Arc::clone(&engine);

@@ -8,7 +8,9 @@ use quittance_gateway::{
 use quittance_lifecycle::{
     Delivery, Goods, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Timestamp, Value,
 };
-use quittance_ports::{Account, Callback, Clock, MemorySpill, MemoryStore, Provider, Saying, Submission};
+use quittance_ports::{
+    Account, Callback, Clock, MemoryRoster, MemorySpill, MemoryStore, Provider, Saying, Submission,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -101,6 +103,7 @@ impl World {
             clock: Arc::clone(&clock),
             spill: Arc::new(MemorySpill::default()),
             courier: Arc::new(outbound.clone()),
+            roster: Arc::new(MemoryRoster::default()),
         };
         let hub = Hub::new([]);
         let mut settings = Settings::new(1, quittance_catalog::kind);

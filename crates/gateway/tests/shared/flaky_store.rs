@@ -44,6 +44,16 @@ impl Store for FlakyStore {
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
         self.there()?.claim_due(now, until, limit).await
     }
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        self.there()?.take(target, good_until, by, at, tally).await
+    }
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
         self.there()?.shelf(target, now, limit).await
     }

@@ -14,6 +14,11 @@ fn asks() -> Vec<Ask> {
         Ask::new("POST", "/v1/admin/release"),
         Ask::get("/v1/admin/state"),
         Ask::get("/v1/account"),
+        Ask::get("/v1/pools"),
+        Ask::get("/v1/pools/warm"),
+        Ask::put("/v1/pools/warm", &json!({})),
+        Ask::new("DELETE", "/v1/pools/warm"),
+        Ask::get("/metrics"),
     ]
 }
 

@@ -4,13 +4,17 @@
 
 mod about;
 mod admin;
+mod counting_store;
 mod events;
 #[path = "../shared/flaky_store.rs"]
 mod flaky_store;
 mod idempotency;
 mod orders;
+mod pools;
 mod problems;
 mod provider;
+mod round_trips;
+mod stock;
 mod talk;
 mod tenants;
 mod world;

@@ -9,6 +9,7 @@ use quittance_lifecycle::{
 use quittance_ports::{Account, Callback, Provider, Saying, Submission, Threads};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 pub(crate) const COST: Money = Money(2990);
@@ -19,6 +20,9 @@ pub(crate) struct Scripted {
     submits: Mutex<BTreeMap<String, u32>>,
     /// Where to call about each site key.
     callbacks: Mutex<BTreeMap<String, String>>,
+    /// What it was told about answers.
+    reports: Mutex<Vec<bool>>,
+    calls: AtomicUsize,
 }
 
 fn delivery(text: &str) -> Delivery {
@@ -30,6 +34,16 @@ impl Scripted {
         self.submits.lock().unwrap().get(sitekey).copied().unwrap_or_default()
     }
 
+    /// Reports so far.
+    pub(crate) fn reports(&self) -> Vec<bool> {
+        self.reports.lock().unwrap().clone()
+    }
+
+    /// How often it was asked anything since it was last looked at.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.swap(0, Ordering::Relaxed)
+    }
+
     pub(crate) fn callback(&self, sitekey: &str) -> Option<String> {
         self.callbacks.lock().unwrap().get(sitekey).cloned()
     }
@@ -38,6 +52,7 @@ impl Scripted {
 #[async_trait]
 impl Provider for Scripted {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let Some(Value::Text(sitekey)) = submission.terms.params.get("sitekey") else {
             return SubmitOutcome::Answered(delivery("picture"));
         };
@@ -56,6 +71,7 @@ impl Provider for Scripted {
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         Vec::new()
     }
 
@@ -72,11 +88,14 @@ impl Provider for Scripted {
         Some(Saying { task: Some("7".into()), word: Word::Answered(delivery(code)) })
     }
 
-    async fn report(&self, _task: &str, _is_good: bool) -> ReportOutcome {
+    async fn report(&self, _task: &str, is_good: bool) -> ReportOutcome {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.reports.lock().unwrap().push(is_good);
         ReportOutcome::Taken
     }
 
     async fn account(&self) -> Option<Account> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let threads = Some(Threads { total: 5, working: 2 });
         Some(Account { balance: Some(Money(12_500_000)), threads })
     }

@@ -71,6 +71,10 @@ impl Ask {
         Self::new("POST", path).header("Content-Type", "application/json").body(&body.to_string())
     }
 
+    pub(crate) fn put(path: impl Into<String>, body: &Value) -> Self {
+        Self::new("PUT", path).header("Content-Type", "application/json").body(&body.to_string())
+    }
+
     pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
         self

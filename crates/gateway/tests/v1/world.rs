@@ -1,5 +1,6 @@
 //! A node with two tenants and an operator behind a real socket, and a clock that stands still until it is moved.
 
+use crate::counting_store::CountingStore;
 use crate::flaky_store::FlakyStore;
 use crate::provider::Scripted;
 use crate::talk::{Answered, Ask};
@@ -10,13 +11,14 @@ use quittance_gateway::{
     TenantSettings, Tenants,
 };
 use quittance_lifecycle::{Timestamp, WithoutWord};
-use quittance_ports::{Clock, MemoryCourier, MemorySpill, Provider};
+use quittance_ports::{Clock, MemoryCourier, MemoryRoster, MemorySpill, Provider, Roster, Store};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 pub(crate) const ANNA: &str = "anna567890anna567890anna567890an";
 pub(crate) const BERT: &str = "bert567890bert567890bert567890be";
@@ -53,6 +55,8 @@ pub(crate) struct Room {
     pub(crate) store_is_away: Arc<AtomicBool>,
     pub(crate) gateway: Gateway,
     clock: Arc<SlowClock>,
+    store: Arc<CountingStore>,
+    worker: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Room {
@@ -79,12 +83,15 @@ impl Room {
         let limited =
             tenants.iter().filter(|tenant| tenant.open_max.is_some()).map(|tenant| tenant.name.clone());
         let hub = Hub::new(limited.collect::<Vec<_>>());
+        let store = Arc::new(CountingStore::new(FlakyStore::new(&store_is_away)));
+        let roster: Arc<dyn Roster> = Arc::new(MemoryRoster::default());
         let world = World {
-            store: Arc::new(FlakyStore::new(&store_is_away)),
+            store: Arc::clone(&store) as Arc<dyn Store>,
             provider: Arc::clone(&provider) as Arc<dyn Provider>,
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             spill: Arc::new(MemorySpill::default()),
             courier: Arc::new(MemoryCourier::default()),
+            roster: Arc::clone(&roster),
         };
         let mut settings = Settings::new(1, quittance_catalog::kind);
         let callback = || CallbackAddress::new(format!("http://{address}{CALLBACK_PATH}"), [7; 32]);
@@ -93,7 +100,7 @@ impl Room {
         settings.on_commit = Some(hub.on_commit());
         let engine = Arc::new(Engine::new(world, settings));
         let worker = Arc::clone(&engine);
-        tokio::spawn(async move { worker.work().await });
+        let worker = Mutex::new(Some(tokio::spawn(async move { worker.work().await })));
         let outbound = Outbound::new(OutboundSettings::default(), Arc::clone(&clock) as Arc<dyn Clock>);
         let admin = (!tenants.is_empty()).then(|| KeyDigest::of(ADMIN));
         let desk = Desk::new(
@@ -104,15 +111,42 @@ impl Room {
             hub,
             outbound,
         );
+        let desk = desk.with_roster(roster).with_books(Arc::clone(&store) as Arc<dyn Store>);
         let gateway = Gateway::new(desk, GatewaySettings::default());
         tokio::spawn(gateway.serve(listener, None));
-        Self { address, engine, provider, store_is_away, gateway, clock }
+        Self { address, engine, provider, store_is_away, gateway, clock, store, worker }
     }
 
     /// Lets time pass.
     pub(crate) fn pass(&self, span: Duration) {
         self.clock.now.fetch_add(u64::try_from(span.as_millis()).unwrap(), Ordering::Relaxed);
         self.clock.moved.notify_waiters();
+    }
+
+    /// Lets the worker go: from here on nobody asks the store or the provider anything but for whoever comes to a door.
+    pub(crate) async fn rest(&self) {
+        self.engine.stop();
+        let worker = self.worker.lock().unwrap().take();
+        worker.expect("it rests once").await.unwrap();
+        self.store_calls();
+        self.provider.calls();
+    }
+
+    /// What the store was asked since it was last looked at.
+    pub(crate) fn store_calls(&self) -> Vec<&'static str> {
+        self.store.calls()
+    }
+
+    /// Brings an answer for this site key, which begins with `hold`, to stand on the shelf.
+    pub(crate) async fn stock(&self, sitekey: &str, token: &str) {
+        let before = self.provider.submits(sitekey);
+        let ask = json!({ "kind": "turnstile", "reuse": "exclusive", "no_stock": true,
+            "params": { "sitekey": sitekey, "pageurl": "https://shop.example.com/" } });
+        let path = path_of(&self.ask(Ask::post("/v1/orders", &ask).key(ANNA)).await.order(202));
+        self.until(&path, "solving").await;
+        assert_eq!(self.provider.submits(sitekey), before + 1);
+        self.ask(Ask::new("DELETE", path.clone()).key(ANNA)).await.order(200);
+        self.call_back(sitekey, token).await;
     }
 
     pub(crate) async fn ask(&self, ask: Ask) -> Answered {
@@ -173,6 +207,13 @@ impl Room {
             tokio::task::yield_now().await;
         }
     }
+}
+
+/// The same, shared with nobody.
+pub(crate) fn exclusive(sitekey: &str) -> Value {
+    let mut order = order(sitekey);
+    order["reuse"] = json!("exclusive");
+    order
 }
 
 /// An order for a page that is nobody's.

@@ -3,10 +3,16 @@
 
 use quittance::copy::{CopyError, Progress, copy, survey};
 use quittance::lifecycle::{Order, Tally, Timestamp};
-use quittance::{Card, Day, Line, Opened, Place, Quittance, StartError, Vitals, Which};
+use quittance::sheet::SHEETS_MAX;
+use quittance::{
+    Card, Day, Goal, Line, Opened, Place, PoolSheet, PoolSpec, Quittance, Sheet, Spent, StartError,
+};
+use quittance::{TrustSheet, Vitals, Which};
+use quittance_pool::Trust;
 use quittance_ports::conformance::samples;
-use quittance_ports::{Commit, Version};
+use quittance_ports::{Commit, SheetWritten, Version};
 use std::sync::Arc;
+use std::time::Duration;
 use tempfile::TempDir;
 
 const ADDRESS: &str = "embedded:elsewhere";
@@ -32,12 +38,44 @@ async fn fill(opened: &Opened) -> usize {
 }
 
 fn line(tenant: &str) -> Line {
-    Line { day: Day::of(samples::START), tenant: tenant.into(), kind: "riddle".into() }
+    Line { day: Day::of(samples::START), tenant: tenant.into(), kind: "riddle".into(), site: String::new() }
 }
 
 async fn put(opened: &Opened, expected: Version, order: &Arc<Order>) {
     let done = opened.store.commit(expected, order, &Tally::default(), samples::START).await.unwrap();
     assert!(matches!(done, Commit::Done(_)));
+}
+
+fn pool(name: &str, size: u32) -> Sheet {
+    let spec = PoolSpec {
+        name: name.into(),
+        tenant: "default".into(),
+        kind: "turnstile".into(),
+        params: [("sitekey".into(), "0x4A".into())].into(),
+        goal: Goal::Fixed { size },
+        budget: None,
+        hours: Vec::new(),
+        min_life: None,
+        is_on: true,
+    };
+    let spent = Spent::default();
+    Sheet::Pool(PoolSheet { spec, generations: vec![3, 1, 4], spent, price: None, level: None })
+}
+
+fn trust() -> Sheet {
+    let mut trust = Trust::default();
+    trust.refused(samples::START, Duration::from_secs(100));
+    let site = "shop.example.com".into();
+    Sheet::Trust(TrustSheet { tenant: "default".into(), kind: "turnstile".into(), site, trust })
+}
+
+async fn write(opened: &Opened, sheet: &Sheet) {
+    let done = opened.roster.write_sheet(&sheet.name(), Version::ABSENT, Some(sheet)).await.unwrap();
+    assert!(matches!(done, SheetWritten::Done(_)), "{done:?}");
+}
+
+async fn sheets(opened: &Opened) -> Vec<Sheet> {
+    opened.roster.sheets().await.unwrap().into_iter().map(|found| found.sheet).collect()
 }
 
 async fn books(opened: &Opened) -> Vec<(Line, Tally)> {
@@ -149,6 +187,43 @@ async fn what_has_moved_is_not_moved_again_and_not_to_two_places() {
 }
 
 #[tokio::test]
+async fn pools_and_what_reports_have_taught_move_too_and_the_old_store_is_right() {
+    let (_old, _, from) = place().await;
+    let (_new, _, to) = place().await;
+    for sheet in [pool("login", 5), pool("search", 2), trust()] {
+        write(&from, &sheet).await;
+    }
+    // What a copy that was killed has left, what somebody tried before, and what is nobody's business here.
+    for sheet in [pool("search", 2), pool("login", 9), pool("other", 1)] {
+        write(&to, &sheet).await;
+    }
+    assert_eq!(survey(&from, &mut |_| ()).await.unwrap().sheets, 3);
+    let copied = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
+    assert!(copied.is_complete(), "{copied:?}");
+    assert_eq!(copied.sheets, 3);
+    assert_eq!(sheets(&to).await, [pool("login", 5), pool("other", 1), pool("search", 2), trust()]);
+}
+
+#[tokio::test]
+async fn a_pool_that_finds_no_room_is_named_and_comes_with_the_next_try() {
+    let (_old, _, from) = place().await;
+    let (_new, _, to) = place().await;
+    write(&from, &pool("login", 5)).await;
+    for number in 0..SHEETS_MAX {
+        write(&to, &pool(&format!("other-{number}"), 1)).await;
+    }
+    let copied = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
+    assert!(!copied.is_complete());
+    assert_eq!((copied.sheets, copied.sheets_missing), (0, vec![pool("login", 5).name()]));
+    assert!(to.roster.filling().await.unwrap().is_some(), "it is not over");
+    let found = to.roster.sheets().await.unwrap().remove(0);
+    _ = to.roster.write_sheet(&found.name, found.version, None).await.unwrap();
+    let again = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
+    assert!(again.is_complete() && again.sheets == 1, "{again:?}");
+    assert_eq!(to.roster.filling().await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn another_order_under_the_same_key_is_told_and_left_alone() {
     let (_old, _, from) = place().await;
     let (_new, _, to) = place().await;
@@ -176,6 +251,7 @@ async fn nothing_is_copied_to_where_nodes_work_already_or_to_a_store_that_was_le
         at: samples::START,
         skew_ms: None,
         vitals: Vitals::default(),
+        demand: std::collections::BTreeMap::new(),
     };
     to.roster.sign_in(&card).await.unwrap();
     let error = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap_err();

@@ -5,3 +5,4 @@ mod answers;
 mod copying;
 mod restarts;
 mod room;
+mod stock;

@@ -102,6 +102,17 @@ impl Store for WrongStore {
         self.store.claim_due(now, until, limit).await
     }
 
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        self.store.take(target, good_until, by, at, tally).await
+    }
+
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
         self.store.shelf(target, now, limit).await
     }

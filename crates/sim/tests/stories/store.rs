@@ -144,6 +144,26 @@ impl Store for MoodyStore {
         due
     }
 
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        self.go("take", true).await?;
+        let taken = self.inner.take(target, good_until, by, at, tally).await;
+        self.come_back().await;
+        if let Ok(Some(found)) = &taken {
+            let is_lost = self.mood().loses_reply.take_if(|to| to(&found.order)).is_some();
+            if is_lost {
+                return Err(away("take"));
+            }
+        }
+        taken
+    }
+
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
         self.go("shelf", false).await?;
         let shelf = self.inner.shelf(target, now, limit).await;

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, abortable};
 use quittance_engine::{CallbackAddress, Engine, Heard, NotSafe, Outcome, PlaceError, Placed, Settings};
 use quittance_lifecycle::{Draft, Key, Order, Policy, Refusal, Reuse, Tally, Timestamp, Word};
-use quittance_ports::{Clock, Day, MemorySpill, Spill, Store, Which};
+use quittance_ports::{Clock, Day, MemoryRoster, MemorySpill, Spill, Store, Which};
 use quittance_sim::executor::{Executor, Group, WORLD};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,6 +28,7 @@ pub(crate) struct World {
     pub(crate) store: MoodyStore,
     pub(crate) provider: Script,
     pub(crate) post: Post,
+    pub(crate) roster: MemoryRoster,
     pub(crate) policy: Policy,
     last_group: Cell<Group>,
 }
@@ -49,6 +50,7 @@ pub(crate) fn world_with(policy: Policy, seed: u64) -> World {
         store: MoodyStore::new(&executor),
         provider: Script::new(&executor),
         post: Post::new(&executor),
+        roster: MemoryRoster::default(),
         executor,
         policy,
         last_group: Cell::new(WORLD),
@@ -103,7 +105,14 @@ impl World {
         let clock = Arc::new(TrueClock { executor: self.executor.clone(), asked: Mutex::default() });
         let (store, provider) = (Arc::new(self.store.clone()), Arc::new(self.provider.clone()));
         let engine = Engine::new(
-            quittance_engine::World { store, provider, clock, spill, courier: Arc::new(self.post.clone()) },
+            quittance_engine::World {
+                store,
+                provider,
+                clock,
+                spill,
+                courier: Arc::new(self.post.clone()),
+                roster: Arc::new(self.roster.clone()),
+            },
             settings,
         );
         let node = Node {

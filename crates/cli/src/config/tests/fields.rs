@@ -8,7 +8,7 @@ use quittance::{ClassicSettings, Profile};
 use quittance_engine::{Settings, Sparing, Targets};
 use quittance_gateway::{Limits, OutboundSettings};
 use quittance_json::Flavour;
-use quittance_lifecycle::{Backoff, FaultClass, KeySettings, Pace, Policy, Preset};
+use quittance_lifecycle::{Backoff, FaultClass, KeySettings, Money, Pace, Policy, Preset};
 use quittance_provider_json::Settings as JsonSettings;
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ fn fields(config: &Config) -> Fields {
         place_wait: "engine.place_wait",
         others_first: "engine.others_first",
         count_span: "engine.count_span";
-        node, policy, keys, kinds, targets, sparing, callback, rules, on_commit
+        node, policy, keys, kinds, lifetimes, targets, sparing, callback, rules, on_commit
     } = &engine);
     named!(
         fields,
@@ -117,6 +117,7 @@ fn changed(path: &str) -> String {
             Shape::OneOf(words) => (*words.iter().find(|word| **word != text).unwrap()).into(),
             shape => panic!("{path}: what else could {shape:?} be?"),
         },
+        Some(Value::Money(amount)) => Value::Money(Money(amount.0 + 1)).to_string(),
         None => "7s".into(),
     }
 }

@@ -18,8 +18,8 @@ use quittance_lifecycle::{
     Target, Timestamp, Word,
 };
 use quittance_ports::{
-    Account, Callback, Commit, Day, Due, Line, MemoryCourier, MemorySpill, MemoryStore, Provider, Saying,
-    Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Which,
+    Account, Callback, Commit, Day, Due, Line, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore,
+    Provider, Saying, Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Which,
 };
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -117,6 +117,16 @@ impl Store for FlakyStore {
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
         self.there().await?.claim_due(now, until, limit).await
     }
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        self.there().await?.take(target, good_until, by, at, tally).await
+    }
     async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
         self.there().await?.shelf(target, now, limit).await
     }
@@ -163,6 +173,7 @@ impl Room {
             clock: Arc::new(StillClock),
             spill: Arc::new(MemorySpill::default()),
             courier: Arc::new(MemoryCourier::default()),
+            roster: Arc::new(MemoryRoster::default()),
         };
         let hub = Hub::new([]);
         let mut settings = Settings::new(1, |name| {

@@ -1,0 +1,82 @@
+//! A million hand-outs on every store: three nodes whose clocks jump and who are restarted, a crowd that asks at once. It ends
+//! in a panic if an answer is given twice, or with less life in it than was promised; what it measures is a by-product.
+
+use crate::scene::WORKS;
+use crate::stopwatch::now;
+use crate::table::{Row, Unit};
+use crate::{Scale, say};
+use quittance_ports::{MemoryStore, Store};
+use quittance_servers::{Postgres, Redis};
+use quittance_sim::handouts::{Drill, Drilled, drill};
+use quittance_store_embedded::EmbeddedStore;
+use quittance_store_postgres::{PostgresStore, Settings as PostgresSettings};
+use quittance_store_redis::{RedisStore, Settings as RedisSettings};
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+
+const NODES: usize = 3;
+
+pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect(WORKS);
+    let dir = scale.fresh_dir();
+    let redis = Redis::start(&["--appendonly", "yes", "--appendfsync", "everysec"]);
+    let postgres = Postgres::start(&[]);
+    let memory: Vec<Arc<dyn Store>> = {
+        let one = MemoryStore::default();
+        (0..NODES).map(|_| Arc::new(one.clone()) as Arc<dyn Store>).collect()
+    };
+    let mut rows = stage(&runtime, scale, "memory", memory);
+    let embedded: Vec<Arc<dyn Store>> = {
+        let one = EmbeddedStore::open(dir.path()).expect(WORKS);
+        (0..NODES).map(|_| Arc::new(one.clone()) as Arc<dyn Store>).collect()
+    };
+    rows.extend(stage(&runtime, scale, "embedded", embedded));
+    let on_redis = runtime.block_on(async {
+        let mut all: Vec<Arc<dyn Store>> = Vec::new();
+        for _ in 0..NODES {
+            let settings = RedisSettings::parse(&redis.url()).expect(WORKS);
+            all.push(Arc::new(RedisStore::open(settings).await.expect(WORKS)));
+        }
+        all
+    });
+    rows.extend(stage(&runtime, scale, "Redis", on_redis));
+    let on_postgres = runtime.block_on(async {
+        let mut all: Vec<Arc<dyn Store>> = Vec::new();
+        for _ in 0..NODES {
+            let settings = PostgresSettings::parse(&postgres.url()).expect(WORKS);
+            all.push(Arc::new(PostgresStore::open(settings).await.expect(WORKS)));
+        }
+        all
+    });
+    rows.extend(stage(&runtime, scale, "PostgreSQL", on_postgres));
+    rows
+}
+
+fn stage(runtime: &Runtime, scale: &Scale, name: &'static str, stores: Vec<Arc<dyn Store>>) -> Vec<Row> {
+    let handouts = scale.of(1_000_000, 20_000);
+    let plan = Drill { seed: 1, handouts, shelves: 8, crowd: 256 };
+    say(&format!("{handouts} hand-outs on {name}"));
+    let start = now();
+    let mut told = 0;
+    let drilled = runtime.block_on(drill(plan, stores, &mut |done| {
+        if done / 100_000 > told {
+            told = done / 100_000;
+            say(&format!("{name}: {done}"));
+        }
+    }));
+    let took = now().duration_since(start).as_secs_f64();
+    let Drilled { handed_out, found_none, gone, asked_again, restarts, jumps, least_left, breaches } =
+        drilled.expect(WORKS);
+    assert!(breaches.is_empty(), "{name}: {breaches:?}");
+    let row = |what: &str, count: u64| Row::new("handouts", format!("{name}: {what}"), count as f64, Unit::Count);
+    vec![
+        Row::new("handouts", format!("{name}: hand-outs a second, all included"), handed_out as f64 / took, Unit::PerSecond),
+        row("hand-outs, none twice and none stale", handed_out),
+        row("least life left at a hand-out, ms", least_left),
+        row("found the shelf empty", found_none),
+        row("hung up in the middle", gone),
+        row("asked again, at any node, and given the same", asked_again),
+        row("restarts", restarts),
+        row("jumps of a clock", jumps),
+    ]
+}

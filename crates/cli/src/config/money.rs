@@ -1,0 +1,46 @@
+//! Money as people write it: a decimal number in the provider's currency, to the millionth. No currency is named, because
+//! no provider names one: a price is in whatever the account is kept in.
+
+use quittance_lifecycle::Money;
+
+pub(crate) const FORM: &str = "an amount in the provider's currency, such as 2 or 0.75";
+const DIGITS: usize = 6;
+const UNIT: u64 = 1_000_000;
+
+pub(crate) fn parse(text: &str) -> Option<Money> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !is_digits(whole) || !is_digits(part) || part.trim_end_matches('0').len() > DIGITS {
+        return None;
+    }
+    let part: u64 = format!("{part:0<DIGITS$}")[..DIGITS].parse().ok()?;
+    whole.parse::<u64>().ok()?.checked_mul(UNIT)?.checked_add(part).map(Money)
+}
+
+/// With as many digits as it needs.
+pub(crate) fn render(Money(micros): Money) -> String {
+    let digits = format!("{}.{:06}", micros / UNIT, micros % UNIT);
+    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_comes_back_as_it_was_meant() {
+        for (text, micros, shown) in [
+            ("2", 2_000_000, "2"),
+            ("0.75", 750_000, "0.75"),
+            ("0.00299", 2_990, "0.00299"),
+            ("10.000000", 10_000_000, "10"),
+            ("0", 0, "0"),
+        ] {
+            assert_eq!(parse(text), Some(Money(micros)), "{text}");
+            assert_eq!(render(Money(micros)), shown);
+        }
+        for text in ["", ".", "1.", ".5", "-1", "1e3", "1,5", "0.0000001", "99999999999999", "$1", "inf"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

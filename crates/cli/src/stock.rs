@@ -1,0 +1,329 @@
+//! `quittance stock`: what the shelf was worth. For each target how much of what was asked came from it, how old that was and
+//! how much sooner it came, and what was paid for and spoiled; and then how the pools stand.
+
+use crate::config::lifetimes::lived;
+use crate::config::{Config, money, span};
+use crate::exit::{Exit, Trouble};
+use crate::output::harmless;
+use crate::pool::{self, percent, share};
+use crate::table::{self, Cell, PLAIN};
+use crate::{day, node, output};
+use anstyle::{AnsiColor, Style};
+use clap::Args;
+use quittance::lifecycle::{Money, Tally, Timestamp};
+use quittance::{Day, Line, PoolShown, SystemClock, TrustSheet};
+use quittance_ports::Clock;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+pub(crate) const AFTER_HELP: &str = "\
+Examples:
+  quittance stock                                   today, in UTC
+  quittance stock --from 2026-11-01 --to 2026-11-15
+  quittance stock --json | jq '.targets[] | select(.hit_rate < 0.9)'
+
+FROM SHELF are orders that were given an answer that stood there; HIT RATE is their part of all orders that
+wanted an answer of their own (those that joined another, or were given its answer, and those that were
+refused do not count). WASTED answers were paid for and nobody could use them any more, whoever they were
+bought for; COST is what they cost, as far as the provider says. AGE is how old answers from the shelf were
+when they were handed out, SOONER how much sooner they were there than if they had been bought, each on the average.
+
+LIFE is how long answers of that target are trusted. Callers who report that the site refused an answer
+(`reportbad`) lower it, when three or more refusals of the last day came late in life: then it says what it
+would be otherwise, and how many refusals there were. It is never less than half.
+
+Exit codes:
+  0  shown
+  2  the command was not understood
+  3  the result could not be written
+  4  the configuration is wrong
+  5  the store cannot be opened or used";
+
+#[derive(Args, Debug)]
+pub(crate) struct StockArgs {
+    /// The first day, in UTC, such as 2026-11-16; today if not said
+    #[arg(long, value_name = "DAY", value_parser = read_day)]
+    from: Option<Day>,
+    /// The last day; the first one, or today if that is later, if not said
+    #[arg(long, value_name = "DAY", value_parser = read_day)]
+    to: Option<Day>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn read_day(typed: &str) -> Result<Day, String> {
+    day::parse(typed).ok_or_else(|| format!("write {}", day::FORM))
+}
+
+/// Whose, of which kind, on which site.
+type Target = (String, String, String);
+
+#[derive(Default)]
+struct Row {
+    tally: Tally,
+    trust: Option<TrustSheet>,
+}
+
+struct Report {
+    from: Day,
+    to: Day,
+    now: Timestamp,
+    rows: BTreeMap<Target, Row>,
+    pools: Vec<PoolShown>,
+}
+
+pub(crate) async fn run(args: StockArgs, config: &Config) -> Result<Exit, Trouble> {
+    let now = SystemClock.now();
+    let (from, to) = days(args.from, args.to, Day::of(now))?;
+    let node = node::open_or_ask(config, "/v1/stock").await?;
+    let trouble = |error| Trouble::of(Exit::Store, &error);
+    let books = node.books(from, to).await.map_err(trouble)?;
+    let trusts = node.trusts().await.map_err(trouble)?;
+    let report = Report { from, to, now, rows: rows(books, trusts), pools: pool::all(&node).await? };
+    output::print(&match args.json {
+        true => format!("{:#}\n", report.json(config)),
+        false => report.text(config),
+    })?;
+    Ok(Exit::Done)
+}
+
+fn days(from: Option<Day>, to: Option<Day>, today: Day) -> Result<(Day, Day), Trouble> {
+    let from = from.unwrap_or_else(|| to.map_or(today, |to| to.min(today)));
+    let to = to.unwrap_or(from.max(today));
+    if from > to {
+        let what = format!("{} is after {}: turn them around", day::render(from), day::render(to));
+        return Err(Trouble::new(Exit::Usage, what));
+    }
+    Ok((from, to))
+}
+
+fn rows(books: Vec<(Line, Tally)>, trusts: Vec<TrustSheet>) -> BTreeMap<Target, Row> {
+    let mut rows: BTreeMap<Target, Row> = BTreeMap::new();
+    for (Line { tenant, kind, site, .. }, tally) in books {
+        rows.entry((tenant, kind, site)).or_default().tally += tally;
+    }
+    for trust in trusts {
+        let target = (trust.tenant.clone(), trust.kind.clone(), trust.site.clone());
+        rows.entry(target).or_default().trust = Some(trust);
+    }
+    rows
+}
+
+/// Orders that wanted an answer of their own.
+const fn wanted(tally: &Tally) -> u64 {
+    tally.asked.saturating_sub(tally.joined).saturating_sub(tally.cached).saturating_sub(tally.refused)
+}
+
+/// In thousandths; none if nobody has asked.
+const fn hits(tally: &Tally) -> Option<u64> {
+    share(tally.from_stock, wanted(tally))
+}
+
+fn each(sum_ms: u64, count: u64) -> Option<f64> {
+    (count > 0).then(|| sum_ms as f64 / count as f64 / 1000.0)
+}
+
+impl Row {
+    /// What holds if nobody had reported anything, and what is trusted.
+    fn lives(
+        &self,
+        (_, kind, site): &Target,
+        now: Timestamp,
+        config: &Config,
+    ) -> Option<(Duration, Duration)> {
+        let kind = config.kinds()(kind)?;
+        let life = lived(&config.lifetimes, kind, |host| host.covers(site)).life?;
+        Some((life, self.trust.as_ref().map_or(life, |sheet| sheet.trust.life(life, now))))
+    }
+
+    fn refusals(&self) -> usize {
+        self.trust.as_ref().map_or(0, |sheet| sheet.trust.refusals.len())
+    }
+}
+
+const NOTE: Style = AnsiColor::Yellow.on_default();
+const HEADINGS: [&str; 12] = [
+    "TENANT",
+    "KIND",
+    "SITE",
+    "ASKED",
+    "FROM SHELF",
+    "HIT RATE",
+    "STOCKED",
+    "WASTED",
+    "COST",
+    "AGE",
+    "SOONER",
+    "LIFE",
+];
+
+impl Report {
+    fn json(&self, config: &Config) -> Value {
+        let targets = self.rows.iter().map(|(target, row)| {
+            let (tenant, kind, site) = target;
+            let tally = &row.tally;
+            let lives = row.lives(target, self.now, config);
+            json!({
+                "tenant": tenant, "kind": kind, "site": site, "asked": tally.asked, "wanted": wanted(tally),
+                "from_stock": tally.from_stock, "hit_rate": hits(tally).map(|permille| permille as f64 / 1000.0),
+                "stocked": tally.stocked, "wasted": tally.wasted, "wasted_micros": tally.wasted_micros,
+                "age_s": each(tally.stock_age_ms, tally.from_stock),
+                "saved_s": each(tally.saved_ms, tally.from_stock), "saved_total_s": tally.saved_ms as f64 / 1000.0,
+                "reported_bad": tally.reported_bad, "refusals_remembered": row.refusals(),
+                "life_s": lives.map(|(life, _)| life.as_secs_f64()),
+                "trusted_life_s": lives.map(|(_, trusted)| trusted.as_secs_f64()),
+            })
+        });
+        json!({
+            "from": day::render(self.from), "to": day::render(self.to),
+            "targets": targets.collect::<Vec<_>>(),
+            "pools": self.pools.iter().map(pool::as_json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn cells(&self, target: &Target, row: &Row, config: &Config) -> [Cell; 12] {
+        let (tenant, kind, site) = target;
+        let tally = &row.tally;
+        let plain = |text: String| (PLAIN, text);
+        let count = |count: u64| (PLAIN, count.to_string());
+        let seconds =
+            |sum_ms| plain(each(sum_ms, tally.from_stock).map_or("-".into(), |s| format!("{s:.1} s")));
+        let life = match row.lives(target, self.now, config) {
+            None => plain("-".into()),
+            Some((life, trusted)) if trusted < life => {
+                let (life, trusted) = (span::render(life), span::render(trusted));
+                (NOTE, format!("{trusted} of {life} (refused: {})", row.refusals()))
+            }
+            Some((life, _)) => plain(span::render(life)),
+        };
+        [
+            plain(harmless(tenant)),
+            plain(harmless(kind)),
+            plain(if site.is_empty() { "-".into() } else { harmless(site) }),
+            count(tally.asked),
+            count(tally.from_stock),
+            plain(hits(tally).map_or("-".into(), percent)),
+            count(tally.stocked),
+            count(tally.wasted),
+            plain(money::render(Money(tally.wasted_micros))),
+            seconds(tally.stock_age_ms),
+            seconds(tally.saved_ms),
+            life,
+        ]
+    }
+
+    fn text(&self, config: &Config) -> String {
+        let days = match self.from == self.to {
+            true => day::render(self.from),
+            false => format!("{} to {}", day::render(self.from), day::render(self.to)),
+        };
+        let rows = self.rows.iter().map(|(target, row)| self.cells(target, row, config));
+        let table = match self.rows.is_empty() {
+            true => "Nobody has asked for anything.\n".to_owned(),
+            false => table::render(HEADINGS, rows),
+        };
+        format!("{days}, in UTC\n\n{table}\n{}", pool::as_table(&self.pools))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::config_with;
+    use quittance_pool::Trust;
+
+    fn line(day: u64, site: &str) -> Line {
+        Line { day: Day(day), tenant: "default".into(), kind: "turnstile".into(), site: site.into() }
+    }
+
+    fn refused(site: &str, now: Timestamp) -> TrustSheet {
+        let mut trust = Trust::default();
+        (0..3).for_each(|_| trust.refused(now, Duration::from_secs(200)));
+        TrustSheet { tenant: "default".into(), kind: "turnstile".into(), site: site.into(), trust }
+    }
+
+    fn report() -> Report {
+        let tally = |asked, from_stock| Tally {
+            asked,
+            from_stock,
+            joined: 5,
+            refused: 5,
+            stock_age_ms: from_stock * 12_000,
+            saved_ms: from_stock * 9_500,
+            stocked: from_stock + 2,
+            wasted: 2,
+            wasted_micros: 5_980,
+            ..Tally::default()
+        };
+        let now = Timestamp::from_millis(20_773 * 86_400_000);
+        let books = vec![
+            (line(20_772, "a.example.com"), tally(60, 40)),
+            (line(20_773, "a.example.com"), tally(60, 50)),
+            (line(20_773, "b.example.com"), Tally { asked: 1, joined: 1, ..Tally::default() }),
+        ];
+        let rows = rows(books, vec![refused("a.example.com", now)]);
+        Report { from: Day(20_772), to: Day(20_773), now, rows, pools: Vec::new() }
+    }
+
+    #[test]
+    fn days_are_added_up_and_those_who_shared_do_not_count_against_the_shelf() {
+        let config = config_with(&[]);
+        let object = report().json(&config);
+        assert_eq!((&object["from"], &object["to"]), (&"2026-11-15".into(), &"2026-11-16".into()));
+        let target = &object["targets"][0];
+        for (name, expected) in [
+            ("asked", json!(120)),
+            ("wanted", json!(100)),
+            ("hit_rate", json!(0.9)),
+            ("wasted_micros", json!(11_960)),
+            ("age_s", json!(12.0)),
+            ("saved_s", json!(9.5)),
+            ("saved_total_s", json!(855.0)),
+            ("life_s", json!(300.0)),
+            ("trusted_life_s", json!(200.0)),
+        ] {
+            assert_eq!(target[name], expected, "{name}");
+        }
+        assert_eq!(object["targets"][1]["hit_rate"], Value::Null, "nobody wanted one of his own");
+    }
+
+    #[test]
+    fn a_person_reads_the_same_and_why_a_life_is_short() {
+        let text = anstream::adapter::strip_str(&report().text(&config_with(&[]))).to_string();
+        for words in [
+            "2026-11-15 to 2026-11-16",
+            "90 %",
+            "0.01196",
+            "12.0 s",
+            "9.5 s",
+            "200s of 300s (refused: 3)",
+            "no pools",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_rule_for_a_site_changes_its_life_here_as_it_does_in_the_engine() {
+        let config = config_with(&["lifetimes.1.host=*.example.com", "lifetimes.1.life=240s"]);
+        assert_eq!(report().json(&config)["targets"][0]["life_s"], 240.0);
+    }
+
+    #[test]
+    fn days_that_are_not_said_are_today() {
+        let today = Day(100);
+        let of = |from: Option<u64>, to: Option<u64>| days(from.map(Day), to.map(Day), today);
+        for (from, to, expected) in [
+            (None, None, (100, 100)),
+            (Some(90), None, (90, 100)),
+            (None, Some(90), (90, 90)),
+            (Some(90), Some(95), (90, 95)),
+            (Some(200), None, (200, 200)),
+        ] {
+            assert_eq!(of(from, to).unwrap(), (Day(expected.0), Day(expected.1)));
+        }
+        assert_eq!(of(Some(95), Some(90)).unwrap_err().exit, Exit::Usage);
+    }
+}

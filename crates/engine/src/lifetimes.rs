@@ -1,0 +1,126 @@
+//! How long answers live: what their kind says, what the operator says for a kind or a site, and what callers have reported
+//! about a site. An answer carries its own expiry from the moment it comes in, so none of this changes one that is there.
+
+use crate::targets::HostPattern;
+use crate::{Engine, lock};
+use quittance_lifecycle::{Draft, Kind, Order, Phase, Timestamp};
+use quittance_pool::Trust;
+use quittance_ports::sheet::SHEETS_MAX;
+use quittance_ports::{Sheet, SheetFound, SheetWritten, TrustSheet, Version};
+use std::time::Duration;
+
+/// How often what a report has taught is tried to be written when others write there, too.
+const WRITES_MAX: u32 = 5;
+
+/// What an operator says about the answers of a kind, of a site, or of both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LifeRule {
+    pub kind: Option<String>,
+    pub site: Option<HostPattern>,
+    pub life: Option<Duration>,
+    pub margin: Option<Duration>,
+}
+
+/// How long the answers of one site are trusted, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrustShown {
+    pub tenant: String,
+    pub kind: String,
+    pub site: String,
+    /// What would hold if nobody had reported anything.
+    pub life: Duration,
+    pub trusted: Duration,
+    pub trust: Trust,
+}
+
+impl LifeRule {
+    fn fits(&self, kind: &str, site: &str) -> bool {
+        self.kind.as_deref().is_none_or(|named| named == kind)
+            && self.site.as_ref().is_none_or(|pattern| pattern.covers(site))
+    }
+}
+
+impl Engine {
+    /// The kind as it is for this draft.
+    pub(crate) fn with_lifetimes(&self, kind: &Kind, draft: &Draft, now: Timestamp) -> Kind {
+        let site = quittance_lifecycle::terms::site(kind, &draft.params);
+        let mut kind = self.with_rules(kind, &site);
+        if let Some(life) = kind.life {
+            let trusted = lock(&self.pools).trusted_life(&draft.tenant, &kind.name, &site, life, now);
+            // Whoever asks for much life is still served: no report takes an order away from anybody.
+            let least = draft.min_life.unwrap_or(kind.margin) * 4 / 3;
+            kind.life = Some(trusted.max(least.min(life)));
+        }
+        kind
+    }
+
+    fn with_rules(&self, kind: &Kind, site: &str) -> Kind {
+        let mut kind = kind.clone();
+        for rule in self.settings.lifetimes.iter().filter(|rule| rule.fits(&kind.name, site)) {
+            // What lives for ever is not made to die by a rule for all kinds of a site.
+            if kind.life.is_some() || rule.kind.is_some() {
+                kind.life = rule.life.or(kind.life);
+            }
+            kind.margin = rule.margin.unwrap_or(kind.margin);
+        }
+        kind
+    }
+
+    /// What sites have refused, as far as callers have said, and what that has changed.
+    #[must_use]
+    pub fn trusts(&self) -> Vec<TrustShown> {
+        let now = self.now();
+        let sheets: Vec<TrustSheet> = lock(&self.pools).trusts().cloned().collect();
+        let shown = sheets.into_iter().filter_map(|sheet| {
+            let kind = (self.settings.kinds)(&sheet.kind)?;
+            let life = self.with_rules(&kind, &sheet.site).life?;
+            let trusted = sheet.trust.life(life, now);
+            let TrustSheet { tenant, kind, site, trust } = sheet;
+            Some(TrustShown { tenant, kind, site, life, trusted, trust })
+        });
+        shown.collect()
+    }
+
+    /// A caller has said how an answer fared at its site. To learn from it is worth a few tries, and no error to him.
+    pub(crate) async fn learn_trust(&self, order: &Order, is_good: bool) {
+        let (answer, given) = match &order.phase {
+            Phase::Solved { answer, at } | Phase::Taken { answer, at, .. } => (answer, *at),
+            _ => return,
+        };
+        if answer.expires.is_none() || order.terms.site.is_empty() || !order.terms.single_use {
+            return;
+        }
+        let age = given.since(answer.earliest);
+        let (tenant, kind, site) = (&order.terms.tenant, &order.terms.kind, &order.terms.site);
+        let name = Sheet::trust_name(tenant, kind, site);
+        for _ in 0..WRITES_MAX {
+            let Ok(sheets) = self.world.roster.sheets().await.inspect_err(|error| self.note_error(error))
+            else {
+                return;
+            };
+            let found = sheets.iter().find(|found| found.name == name);
+            let mut trust = match found {
+                Some(SheetFound { sheet: Sheet::Trust(sheet), .. }) => sheet.trust.clone(),
+                // That answers are good is news only where somebody has said that they were not.
+                _ if is_good || sheets.len() >= SHEETS_MAX => return,
+                _ => Trust::default(),
+            };
+            if is_good {
+                trust.approved(self.now(), age);
+            } else {
+                trust.refused(self.now(), age);
+            }
+            let version = found.map_or(Version::ABSENT, |found| found.version);
+            let (tenant, kind, site) = (tenant.clone(), kind.clone(), site.clone());
+            let sheet = Sheet::Trust(TrustSheet { tenant, kind, site, trust });
+            match self.world.roster.write_sheet(&name, version, Some(&sheet)).await {
+                Ok(SheetWritten::Conflict) => {}
+                Ok(SheetWritten::Done(version)) => {
+                    return lock(&self.pools).note_sheet(SheetFound { name, version, sheet });
+                }
+                Ok(SheetWritten::NoRoom) => return,
+                Err(error) => return self.note_error(&error),
+            }
+        }
+    }
+}

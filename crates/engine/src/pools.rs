@@ -1,0 +1,250 @@
+//! Pools: how each node learns of them, counts what is asked of them, and tells people how they stand. Which of them this
+//! node refills, and with what, is in `pools/keep.rs`.
+//!
+//! There is no pool lock. A place in a pool is filled by an ordinary order whose key is (pool, place, generation), and the
+//! generations stand on a sheet that is written by compare-and-swap: two nodes that refill at once place one order.
+
+mod keep;
+
+use crate::{Engine, PlaceError};
+use keep::Kept;
+use quittance_lifecycle::{Draft, Reuse, Slot, Target, Terms, Timestamp};
+use quittance_pool::{Goal, SIZE_MAX};
+use quittance_ports::roster::SILENT_AFTER;
+use quittance_ports::sheet::POOL_NAME_BYTES_MAX;
+use quittance_ports::{
+    Card, Demand, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, Spent, StoreError, TrustSheet,
+    Version,
+};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The most parts of the day that a pool may have.
+const HOURS_MAX: usize = 16;
+/// How often a change of a pool is tried when others change it, too.
+const WRITES_MAX: u32 = 8;
+
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    #[error(
+        "a pool's name is 1 to {POOL_NAME_BYTES_MAX} letters, digits, dots, dashes and underscores: `{}` is not",
+        .name.escape_debug()
+    )]
+    BadName { name: String },
+    #[error("a pool's service level is between 0.001 and 0.999, and its size between 1 and {SIZE_MAX}")]
+    BadGoal,
+    #[error("a pool has at most {HOURS_MAX} parts of the day, each from 00:00 to 24:00")]
+    BadHours,
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error("answers of kind `{kind}` are shared anyway, or never spoil: there is nothing to keep in stock")]
+    CannotBeKept { kind: String },
+    #[error("there is no room for another pool: remove one first")]
+    NoRoom,
+    #[error("somebody else is changing the same pool: look at it, and try again")]
+    Conflict,
+    #[error("the pool could not be written: try again")]
+    Store(#[from] StoreError),
+}
+
+/// A pool, as people may see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolShown {
+    pub sheet: PoolSheet,
+    /// The shelf that it keeps; none, if what it asks for makes no sense here any more.
+    pub target: Option<Target>,
+    /// What all nodes that are there have been asked for it, since each of them started.
+    pub demand: Demand,
+    pub is_kept_here: bool,
+    /// How long after its solve an answer can be handed out.
+    pub usable: Duration,
+}
+
+/// What this node knows of the sheets, and what it has seen of each pool.
+#[derive(Default)]
+pub(crate) struct Pools {
+    sheets: BTreeMap<String, SheetFound>,
+    kept: BTreeMap<String, Kept>,
+    by_target: BTreeMap<Target, String>,
+    /// Asked of this node since it started, by pool.
+    demand: BTreeMap<String, Demand>,
+    looked_at: Timestamp,
+}
+
+impl Pools {
+    pub(crate) fn demand_of(&mut self, target: &Target) -> Option<&mut Demand> {
+        let name = self.by_target.get(target)?;
+        self.demand.get_mut(name)
+    }
+
+    pub(crate) fn trusts(&self) -> impl Iterator<Item = &TrustSheet> {
+        self.sheets.values().filter_map(|found| match &found.sheet {
+            Sheet::Trust(sheet) => Some(sheet),
+            Sheet::Pool(_) => None,
+        })
+    }
+
+    pub(crate) fn trusted_life(
+        &self,
+        tenant: &str,
+        kind: &str,
+        site: &str,
+        life: Duration,
+        now: Timestamp,
+    ) -> Duration {
+        // Most have no sheet at all, and whoever places an order should not pay for a name.
+        if self.sheets.is_empty() {
+            return life;
+        }
+        match self.sheets.get(&Sheet::trust_name(tenant, kind, site)).map(|found| &found.sheet) {
+            Some(Sheet::Trust(sheet)) => sheet.trust.life(life, now),
+            _ => life,
+        }
+    }
+
+    pub(crate) fn note_sheet(&mut self, found: SheetFound) {
+        self.sheets.insert(found.name.clone(), found);
+    }
+}
+
+/// Nodes that have signed in a moment ago.
+fn alive(roll: &Roll) -> impl Iterator<Item = &Card> {
+    let is_there = |seen: Timestamp| roll.now.since(seen) < SILENT_AFTER;
+    roll.nodes.iter().filter(move |signed| is_there(signed.seen)).map(|signed| &signed.card)
+}
+
+impl Engine {
+    /// What was asked of this node for each pool, since it started.
+    #[must_use]
+    pub fn demand(&self) -> BTreeMap<String, Demand> {
+        crate::lock(&self.pools).demand.clone()
+    }
+
+    pub async fn pools(&self) -> Result<Vec<PoolShown>, StoreError> {
+        let sheets = self.world.roster.sheets().await?;
+        let roll = self.world.roster.roll().await?;
+        let pools = sheets.into_iter().filter_map(|found| match found.sheet {
+            Sheet::Pool(sheet) => Some(sheet),
+            Sheet::Trust(_) => None,
+        });
+        Ok(pools.map(|sheet| self.show_pool(sheet, &roll)).collect())
+    }
+
+    fn show_pool(&self, sheet: PoolSheet, roll: &Roll) -> PoolShown {
+        let terms = self.pool_terms(&sheet.spec, None).ok();
+        PoolShown {
+            target: terms.as_ref().map(|terms| terms.target),
+            usable: terms.and_then(|terms| terms.usable()).unwrap_or_default(),
+            demand: self.demand_of_all(&sheet.spec.name, roll),
+            is_kept_here: self.is_keeper(&sheet.spec.name, roll),
+            sheet,
+        }
+    }
+
+    /// Its own count is newer than its card.
+    fn demand_of_all(&self, pool: &str, roll: &Roll) -> Demand {
+        let others = alive(roll).filter(|card| card.node != self.settings.node);
+        let others = others.filter_map(|card| card.demand.get(pool)).copied();
+        let own = crate::lock(&self.pools).demand.get(pool).copied().unwrap_or_default();
+        others.fold(own, |sum, seen| Demand {
+            served: sum.served.saturating_add(seen.served),
+            missed: sum.missed.saturating_add(seen.missed),
+        })
+    }
+
+    /// Creates a pool, or changes it. What it has bought stays on its shelf.
+    pub async fn set_pool(&self, spec: PoolSpec) -> Result<PoolShown, PoolError> {
+        self.check_pool(&spec)?;
+        let name = Sheet::pool_name(&spec.name);
+        for _ in 0..WRITES_MAX {
+            let sheets = self.world.roster.sheets().await?;
+            let found = sheets.into_iter().find(|found| found.name == name);
+            let version = found.as_ref().map_or(Version::ABSENT, |found| found.version);
+            let spec = spec.clone();
+            let sheet = match found.map(|found| found.sheet) {
+                Some(Sheet::Pool(old)) => PoolSheet { spec, level: None, ..old },
+                _ => PoolSheet {
+                    spec,
+                    generations: Vec::new(),
+                    spent: Spent::default(),
+                    price: None,
+                    level: None,
+                },
+            };
+            let sheet = Sheet::Pool(sheet);
+            match self.world.roster.write_sheet(&name, version, Some(&sheet)).await? {
+                SheetWritten::Done(_) => {}
+                SheetWritten::Conflict => continue,
+                SheetWritten::NoRoom => return Err(PoolError::NoRoom),
+            }
+            self.look_at_pools_soon();
+            let roll = self.world.roster.roll().await?;
+            let Sheet::Pool(sheet) = sheet else { continue };
+            return Ok(self.show_pool(sheet, &roll));
+        }
+        Err(PoolError::Conflict)
+    }
+
+    /// Takes a pool away; says whether there was one. What it has bought stays on its shelf until it spoils.
+    pub async fn remove_pool(&self, name: &str) -> Result<bool, StoreError> {
+        let name = Sheet::pool_name(name);
+        loop {
+            let sheets = self.world.roster.sheets().await?;
+            let Some(found) = sheets.into_iter().find(|found| found.name == name) else { return Ok(false) };
+            if let SheetWritten::Done(_) = self.world.roster.write_sheet(&name, found.version, None).await? {
+                self.look_at_pools_soon();
+                return Ok(true);
+            }
+        }
+    }
+
+    fn look_at_pools_soon(&self) {
+        crate::lock(&self.pools).looked_at = Timestamp::ZERO;
+    }
+
+    fn check_pool(&self, spec: &PoolSpec) -> Result<(), PoolError> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        let name = &spec.name;
+        if name.is_empty() || name.len() > POOL_NAME_BYTES_MAX || !name.chars().all(is_plain) {
+            return Err(PoolError::BadName { name: name.clone() });
+        }
+        let is_good = match spec.goal {
+            Goal::Served { permille } => (1..=999).contains(&permille),
+            Goal::Fixed { size } => (1..=SIZE_MAX).contains(&size),
+        };
+        if !is_good {
+            return Err(PoolError::BadGoal);
+        }
+        const DAY: u16 = 24 * 60;
+        if spec.hours.len() > HOURS_MAX || spec.hours.iter().any(|hours| hours.from > DAY || hours.to > DAY) {
+            return Err(PoolError::BadHours);
+        }
+        let terms = self.pool_terms(spec, None)?;
+        if !terms.single_use || terms.usable().is_none() {
+            return Err(PoolError::CannotBeKept { kind: spec.kind.clone() });
+        }
+        Ok(())
+    }
+
+    /// What the orders of a pool agree on.
+    fn pool_terms(&self, spec: &PoolSpec, slot: Option<Slot>) -> Result<Terms, PlaceError> {
+        let Some(kind) = (self.settings.kinds)(&spec.kind) else {
+            return Err(PlaceError::UnknownKind { name: spec.kind.clone() });
+        };
+        let draft = pool_draft(spec, slot);
+        self.settings.targets.check(&kind, &draft)?;
+        let policy = self.policy_for(&kind.name, || Some(kind.pace));
+        Ok(self.check(&kind, draft, &policy)?.1)
+    }
+}
+
+/// What a pool buys. It waits for nobody, so it may take as long as any order.
+fn pool_draft(spec: &PoolSpec, slot: Option<Slot>) -> Draft {
+    Draft {
+        params: spec.params.clone(),
+        reuse: Reuse::Exclusive,
+        min_life: spec.min_life,
+        slot,
+        ..Draft::new(spec.tenant.clone())
+    }
+}

@@ -1,0 +1,489 @@
+//! Keeping pools filled. One of the nodes that are there refills each pool, so that not all of them look at the same places;
+//! if two think that it is theirs, they collide on the sheet and on the keys, and nothing is bought twice.
+
+use super::{Pools, alive, pool_draft};
+use crate::{Engine, lock};
+use futures_util::future::join_all;
+use quittance_lifecycle::{Beat, Key, Order, Phase, Slot, Target, Terms, Timestamp};
+use quittance_pool::{Goal, SIZE_MAX, Sizer, shortfall};
+use quittance_ports::{
+    Demand, LevelShown, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, Spent, StoreError,
+    Versioned,
+};
+use sha2::{Digest, Sha256};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// How often pools are looked at while one of them holds or buys anything; while none does; and while there is none.
+const BUSY_SPAN: Duration = Duration::from_secs(1);
+const IDLE_SPAN: Duration = Duration::from_secs(3);
+const NONE_SPAN: Duration = Duration::from_secs(10);
+/// How often an order on its way to a shelf is asked how it stands.
+const CHECK_SPAN: Duration = Duration::from_secs(2);
+/// How often a level that only drifts is written down for people to read.
+const SHOWN_SPAN: Duration = Duration::from_secs(30);
+/// How long a pool rests whose refill came to nothing, and how long at most when that goes on.
+const REST: Duration = Duration::from_secs(30);
+const REST_MAX: Duration = Duration::from_secs(900);
+/// An order that was announced on the sheet may be placed for so long; and after so long nobody places it any more, and its
+/// place is free. Between the two, whoever was frozen and whoever is ahead of him by a clock do not meet.
+const PLACED_WITHIN: Duration = Duration::from_secs(5);
+const VOID_AFTER: Duration = Duration::from_secs(10);
+/// How many orders are read or placed at once.
+const AT_ONCE: usize = 32;
+const HOUR_MS: u64 = 3_600_000;
+
+/// What is known of one place in a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// Nobody here has looked.
+    Unknown,
+    /// Bought, or about to be; when it was last looked at.
+    OnItsWay {
+        looked: Timestamp,
+    },
+    Stands,
+    Free,
+}
+
+/// What this node knows of a pool.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    spec: PoolSpec,
+    target: Target,
+    usable: Duration,
+    min_life: Duration,
+    sizer: Sizer,
+    /// What each node had been asked when it was last heard of.
+    heard: BTreeMap<u64, Demand>,
+    places: Vec<Place>,
+    /// Refills in a row that came to nothing, and until when it rests because of that.
+    failures: u32,
+    rests_until: Timestamp,
+    is_idle: bool,
+}
+
+/// What is to be bought, decided on one look.
+struct Plan {
+    level: LevelShown,
+    /// The places to refill, and those whose order somebody has announced and never placed.
+    refill: Vec<usize>,
+    announced: Vec<usize>,
+}
+
+impl Pools {
+    fn looks_at(&self) -> Timestamp {
+        let span = match () {
+            () if self.kept.is_empty() => NONE_SPAN,
+            () if self.kept.values().all(|kept| kept.is_idle) => IDLE_SPAN,
+            () => BUSY_SPAN,
+        };
+        self.looked_at + span
+    }
+
+    /// Takes in what was read; forgets what is gone.
+    fn learn(&mut self, found: Vec<SheetFound>, now: Timestamp, make: impl Fn(&PoolSpec) -> Option<Kept>) {
+        self.looked_at = now;
+        self.sheets = found.into_iter().map(|found| (found.name.clone(), found)).collect();
+        let specs: BTreeMap<String, PoolSpec> = self
+            .sheets
+            .values()
+            .filter_map(|found| match &found.sheet {
+                Sheet::Pool(sheet) => Some((sheet.spec.name.clone(), sheet.spec.clone())),
+                Sheet::Trust(_) => None,
+            })
+            .collect();
+        self.kept.retain(|name, _| specs.contains_key(name));
+        for (name, spec) in specs {
+            match self.kept.get_mut(&name) {
+                Some(kept) if kept.spec == spec => {}
+                // Only how much is wanted has changed: what was seen still holds.
+                Some(kept) if pool_draft(&kept.spec, None) == pool_draft(&spec, None) => {
+                    kept.sizer.set_goal(spec.goal);
+                    kept.spec = spec;
+                }
+                _ => match make(&spec) {
+                    Some(kept) => drop(self.kept.insert(name, kept)),
+                    None => drop(self.kept.remove(&name)),
+                },
+            }
+        }
+        self.by_target = self.kept.iter().map(|(name, kept)| (kept.target, name.clone())).collect();
+        self.demand.retain(|name, _| self.kept.contains_key(name));
+        for name in self.kept.keys() {
+            self.demand.entry(name.clone()).or_default();
+        }
+    }
+}
+
+impl Kept {
+    fn new(spec: &PoolSpec, terms: &Terms, lead: Duration) -> Option<Self> {
+        let usable = terms.usable()?;
+        Some(Self {
+            spec: spec.clone(),
+            target: terms.target,
+            usable,
+            min_life: terms.min_life,
+            sizer: Sizer::new(spec.goal, usable, lead),
+            heard: BTreeMap::new(),
+            places: Vec::new(),
+            failures: 0,
+            rests_until: Timestamp::ZERO,
+            is_idle: true,
+        })
+    }
+
+    fn key(&self, number: usize, generation: u64) -> Key {
+        Key::slot(&self.spec.tenant, &self.slot(number, generation))
+    }
+
+    fn slot(&self, number: usize, generation: u64) -> Slot {
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        Slot { pool: self.spec.name.clone(), number, generation }
+    }
+
+    /// How many orders came since each node was last heard of. One that was never heard of has been counting for a while,
+    /// unless it has only just started.
+    fn hear(&mut self, now: Timestamp, own: (u64, Demand), roll: &Roll) {
+        let others = alive(roll).filter(|card| card.node != own.0);
+        let counts: BTreeMap<u64, (Demand, bool)> = others
+            .map(|card| {
+                let is_new = card.at.since(card.started) < super::SILENT_AFTER;
+                (card.node, (card.demand.get(&self.spec.name).copied().unwrap_or_default(), is_new))
+            })
+            .chain([(own.0, (own.1, true))])
+            .collect();
+        let total = |demand: &Demand| demand.served.saturating_add(demand.missed);
+        let mut asked = 0_u64;
+        for (node, (demand, is_new)) in &counts {
+            let before = match self.heard.get(node) {
+                Some(heard) => total(heard),
+                None if *is_new => 0,
+                None => total(demand),
+            };
+            asked = asked.saturating_add(total(demand).saturating_sub(before));
+        }
+        self.heard = counts.into_iter().map(|(node, (demand, _))| (node, demand)).collect();
+        self.sizer.asked(now, asked);
+    }
+
+    /// What is left of the budget, in refills; without a budget or a price, as many as are wanted.
+    fn affordable(&self, sheet: &PoolSheet, on_their_way: u32, now: Timestamp) -> u32 {
+        let (Some(budget), Some(price)) = (self.spec.budget, sheet.price.filter(|price| price.0 > 0)) else {
+            // One alone, until it is known what one costs.
+            return match (self.spec.budget, sheet.price) {
+                (Some(_), None) => u32::from(on_their_way == 0),
+                _ => u32::MAX,
+            };
+        };
+        let spent = this_hour(sheet.spent, now).money;
+        u32::try_from(budget.0.saturating_sub(spent.0) / price.0).unwrap_or(u32::MAX)
+    }
+
+    fn is_open(&self, now: Timestamp) -> bool {
+        self.spec.hours.is_empty() || self.spec.hours.iter().any(|hours| hours.includes(now))
+    }
+}
+
+/// What was spent in the hour of `now`.
+fn this_hour(spent: Spent, now: Timestamp) -> Spent {
+    let hour = now.as_millis() / HOUR_MS;
+    if spent.hour == hour { spent } else { Spent { hour, ..Spent::default() } }
+}
+
+/// When an answer came to stand on the shelf, if it did.
+fn stood_at(order: &Order) -> Option<Timestamp> {
+    let solved = order.story.entries.iter().rev().find(|entry| matches!(entry.beat, Beat::Solved { .. }));
+    solved.map(|entry| entry.at)
+}
+
+impl Engine {
+    pub(crate) async fn keep_pools(&self) {
+        let now = self.now();
+        {
+            let mut pools = lock(&self.pools);
+            // A clock that was set back must not put it off.
+            if pools.looked_at <= now && now < pools.looks_at() {
+                return;
+            }
+            pools.looked_at = now;
+        }
+        if let Err(error) = self.look_at_pools(now).await {
+            self.note_error(&error);
+        }
+    }
+
+    async fn look_at_pools(&self, now: Timestamp) -> Result<(), StoreError> {
+        let sheets = self.world.roster.sheets().await?;
+        let has_pools = sheets.iter().any(|found| matches!(found.sheet, Sheet::Pool(_)));
+        // Terms ask for what sites are trusted with, so they are made before the lock is taken again.
+        let made: BTreeMap<String, Option<Kept>> = sheets
+            .iter()
+            .filter_map(|found| match &found.sheet {
+                Sheet::Pool(sheet) => Some((sheet.spec.name.clone(), self.make_kept(&sheet.spec))),
+                Sheet::Trust(_) => None,
+            })
+            .collect();
+        lock(&self.pools).learn(sheets, now, |spec| made.get(&spec.name).cloned().flatten());
+        if !has_pools {
+            return Ok(());
+        }
+        let roll = self.world.roster.roll().await?;
+        for (name, fresh) in made {
+            let Some(fresh) = fresh else { continue };
+            let found = {
+                let mut pools = lock(&self.pools);
+                let own = pools.demand.get(&name).copied().unwrap_or_default();
+                let Some(kept) = pools.kept.get_mut(&name) else { continue };
+                // Reports may have changed how long answers are trusted.
+                if kept.usable != fresh.usable {
+                    kept.usable = fresh.usable;
+                    kept.sizer.set_usable(fresh.usable);
+                }
+                kept.hear(now, (self.settings.node, own), &roll);
+                pools.sheets.get(&Sheet::pool_name(&name)).cloned()
+            };
+            if self.is_keeper(&name, &roll)
+                && let Some(found) = found
+            {
+                self.keep(&name, found).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn make_kept(&self, spec: &PoolSpec) -> Option<Kept> {
+        let terms = self.pool_terms(spec, None).ok()?;
+        let kind = (self.settings.kinds)(&spec.kind)?;
+        let policy = self.policy_for(&kind.name, || Some(kind.pace));
+        Kept::new(spec, &terms, policy.pace.p50 + BUSY_SPAN)
+    }
+
+    /// Whether this node refills this pool: of those that are there, the one that a hash of both names first.
+    pub(super) fn is_keeper(&self, pool: &str, roll: &Roll) -> bool {
+        let rank = |node: u64| -> [u8; 32] {
+            let digest = Sha256::new().chain_update(node.to_le_bytes()).chain_update(pool.as_bytes());
+            digest.finalize().into()
+        };
+        let own = rank(self.settings.node);
+        alive(roll).all(|card| card.node == self.settings.node || rank(card.node) < own)
+    }
+
+    async fn keep(&self, name: &str, found: SheetFound) -> Result<(), StoreError> {
+        let SheetFound { version, sheet: Sheet::Pool(sheet), .. } = found else { return Ok(()) };
+        // Nobody else changes it: chores are done one after the other.
+        let Some(mut kept) = lock(&self.pools).kept.get(name).cloned() else { return Ok(()) };
+        let mut next = sheet.clone();
+        let plan = self.plan(&mut kept, &mut next).await?;
+        kept.is_idle = plan.level.size == 0 && plan.level.fresh == 0 && plan.level.on_their_way == 0;
+        for number in &plan.refill {
+            if *number >= next.generations.len() {
+                next.generations.push(0);
+            }
+            // The first order of a place has generation 1: none is a place that was never filled.
+            next.generations[*number] = next.generations[*number].saturating_add(1);
+        }
+        let spent = this_hour(next.spent, self.now());
+        next.spent = Spent { refills: spent.refills + plan.refill.len() as u64, ..spent };
+        let price = next.price.unwrap_or_default().0;
+        next.spent.money.0 = spent.money.0.saturating_add(price.saturating_mul(plan.refill.len() as u64));
+        let is_news =
+            !plan.refill.is_empty() || next.price != sheet.price || is_worth_telling(&sheet, &plan.level);
+        let announced: Vec<(usize, u64)> =
+            plan.announced.iter().chain(&plan.refill).map(|n| (*n, next.generations[*n])).collect();
+        let announced_at = if is_news {
+            plan.level.at
+        } else {
+            sheet.level.as_ref().map_or(Timestamp::ZERO, |level| level.at)
+        };
+        next.level = Some(plan.level);
+        let mut is_ours = true;
+        if is_news {
+            let name = Sheet::pool_name(name);
+            let sheet = Sheet::Pool(next);
+            match self.world.roster.write_sheet(&name, version, Some(&sheet)).await? {
+                SheetWritten::Done(version) => {
+                    lock(&self.pools).note_sheet(SheetFound { name, version, sheet });
+                }
+                // Somebody else has decided meanwhile: what is known of the places is not what they are.
+                SheetWritten::Conflict | SheetWritten::NoRoom => {
+                    kept.places.clear();
+                    is_ours = false;
+                }
+            }
+        }
+        if is_ours && self.now().since(announced_at) < PLACED_WITHIN {
+            self.fill(&mut kept, &announced).await;
+        }
+        if let Some(place) = lock(&self.pools).kept.get_mut(name).filter(|place| place.spec == kept.spec) {
+            *place = kept;
+        }
+        Ok(())
+    }
+
+    /// Places what was announced. Whatever cannot be placed now is found missing at the next look.
+    async fn fill(&self, kept: &mut Kept, announced: &[(usize, u64)]) {
+        let looked = self.now();
+        for some in announced.chunks(AT_ONCE) {
+            let placing = some.iter().map(|(number, generation)| {
+                let slot = kept.slot(*number, *generation);
+                self.place(&kept.spec.kind, pool_draft(&kept.spec, Some(slot)))
+            });
+            for ((number, _), placed) in some.iter().zip(join_all(placing).await) {
+                if kept.places.len() <= *number {
+                    kept.places.resize(*number + 1, Place::Unknown);
+                }
+                kept.places[*number] =
+                    if placed.is_ok() { Place::OnItsWay { looked } } else { Place::Unknown };
+            }
+        }
+    }
+
+    async fn plan(&self, kept: &mut Kept, sheet: &mut PoolSheet) -> Result<Plan, StoreError> {
+        let now = self.now();
+        let fresh_until = now + kept.min_life;
+        let standing = self.world.store.shelf(&kept.target, fresh_until, SIZE_MAX as usize).await?;
+        let standing: BTreeSet<Key> = standing.into_iter().collect();
+        let announced = self.look_at_places(kept, sheet, &standing).await?;
+        let fresh = u32::try_from(standing.len()).unwrap_or(u32::MAX);
+        let is_coming = |place: &&Place| matches!(place, Place::OnItsWay { .. });
+        let coming = kept.places.iter().filter(is_coming).count() + announced.len();
+        let on_their_way = u32::try_from(coming).unwrap_or(u32::MAX);
+        let (size, why, rate, lead) = self.level(kept, sheet, now);
+        let wanted = shortfall(size, fresh, on_their_way);
+        let afforded = wanted.min(kept.affordable(sheet, on_their_way, now)).min(SIZE_MAX);
+        let why = if afforded < wanted { format!("{why}; its budget for this hour is spent") } else { why };
+        let free = (0..SIZE_MAX as usize)
+            .filter(|number| kept.places.get(*number).is_none_or(|place| *place == Place::Free))
+            .filter(|number| !announced.contains(number));
+        let level = LevelShown { at: now, size, why, rate_milli: rate, lead, fresh, on_their_way };
+        Ok(Plan { level, refill: free.take(afforded as usize).collect(), announced })
+    }
+
+    /// The level of now, and why.
+    fn level(&self, kept: &mut Kept, sheet: &PoolSheet, now: Timestamp) -> (u32, String, u64, Duration) {
+        let level = kept.sizer.level(now);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a rate is small, and not negative"
+        )]
+        let rate = (level.rate * 1000.0) as u64;
+        let nothing = |why: &str| (0, why.to_owned(), rate, level.lead);
+        if !kept.spec.is_on {
+            return nothing("it is switched off");
+        }
+        if !kept.is_open(now) {
+            return nothing("it is outside of its hours");
+        }
+        if self.paused().is_some() {
+            return nothing("the provider's account must be mended first");
+        }
+        if now < kept.rests_until {
+            return nothing("its last refill came to nothing: it rests before it tries again");
+        }
+        // A node that has only just begun to look goes by what the last one saw, for as long as that can be true.
+        let is_new = matches!(level.why, quittance_pool::Why::NothingSeenYet);
+        if let (Goal::Served { .. }, true, Some(before)) = (kept.spec.goal, is_new, &sheet.level)
+            && now.since(before.at) < kept.usable
+            && before.size > 0
+        {
+            return (before.size, before.why.clone(), before.rate_milli, before.lead);
+        }
+        (level.size, level.why.to_string(), rate, level.lead)
+    }
+
+    /// Brings what is known of each place up to date; says which were announced and never placed.
+    async fn look_at_places(
+        &self,
+        kept: &mut Kept,
+        sheet: &mut PoolSheet,
+        standing: &BTreeSet<Key>,
+    ) -> Result<Vec<usize>, StoreError> {
+        let now = self.now();
+        kept.places.resize(sheet.generations.len().max(kept.places.len()), Place::Unknown);
+        let mut unsure = Vec::new();
+        for (number, generation) in sheet.generations.iter().enumerate() {
+            let key = kept.key(number, *generation);
+            let place = &mut kept.places[number];
+            match *place {
+                _ if *generation == 0 => *place = Place::Free,
+                Place::Stands if standing.contains(&key) => {}
+                Place::Stands => *place = Place::Free,
+                Place::Free => {}
+                Place::OnItsWay { looked }
+                    if looked <= now && now.since(looked) < CHECK_SPAN && !standing.contains(&key) => {}
+                Place::OnItsWay { .. } | Place::Unknown => unsure.push((number, key)),
+            }
+        }
+        for place in kept.places.iter_mut().skip(sheet.generations.len()) {
+            *place = Place::Free;
+        }
+        let is_void = sheet.level.as_ref().is_none_or(|level| now.since(level.at) >= VOID_AFTER);
+        let mut announced = Vec::new();
+        for some in unsure.chunks(AT_ONCE) {
+            let loads = some.iter().map(|(_, key)| self.world.store.load(key));
+            for ((number, _), found) in some.iter().zip(join_all(loads).await) {
+                match found {
+                    Ok(found) => {
+                        let was_coming = matches!(kept.places[*number], Place::OnItsWay { .. });
+                        kept.places[*number] = match &found {
+                            None if is_void => Place::Free,
+                            None => {
+                                announced.push(*number);
+                                Place::Unknown
+                            }
+                            Some(found) => self.look_at_place(kept, sheet, found, was_coming, standing),
+                        };
+                    }
+                    // What cannot be read is somebody's to mend, and no place to be filled meanwhile.
+                    Err(StoreError::Corrupt { .. }) => kept.places[*number] = Place::OnItsWay { looked: now },
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(announced)
+    }
+
+    fn look_at_place(
+        &self,
+        kept: &mut Kept,
+        sheet: &mut PoolSheet,
+        found: &Versioned,
+        was_coming: bool,
+        standing: &BTreeSet<Key>,
+    ) -> Place {
+        let (order, now) = (&found.order, self.now());
+        match &order.phase {
+            phase if phase.is_open() => Place::OnItsWay { looked: now },
+            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => {
+                if was_coming && let Some(at) = stood_at(order) {
+                    // Half of the time between two looks passes before anybody sees that one is missing.
+                    kept.sizer.bought(at.since(order.born) + BUSY_SPAN / 2);
+                    (kept.failures, kept.rests_until) = (0, Timestamp::ZERO);
+                    if sheet.price.is_none() {
+                        // What was bought before anybody knew the price was not for nothing.
+                        sheet.spent.money.0 = answer.cost.0.saturating_mul(sheet.spent.refills);
+                    }
+                    sheet.price = Some(answer.cost);
+                }
+                if standing.contains(&order.key) { Place::Stands } else { Place::Free }
+            }
+            Phase::Failed { .. } | Phase::Dead { .. } if was_coming => {
+                let rest = REST.saturating_mul(1 << kept.failures.min(10)).min(REST_MAX);
+                kept.failures = kept.failures.saturating_add(1);
+                kept.rests_until = now + rest;
+                Place::Free
+            }
+            _ => Place::Free,
+        }
+    }
+}
+
+/// Whether people should be told of a level that nothing was bought for.
+fn is_worth_telling(sheet: &PoolSheet, level: &LevelShown) -> bool {
+    let Some(before) = &sheet.level else { return true };
+    let has_changed =
+        (before.fresh, before.on_their_way, &before.why) != (level.fresh, level.on_their_way, &level.why);
+    before.size != level.size || (has_changed && level.at.since(before.at) >= SHOWN_SPAN)
+}

@@ -1,0 +1,136 @@
+//! What stands on the shelves, and how orders are served from it: in one step for whoever shares with nobody, and before
+//! anything is bought for everybody else.
+
+use crate::vitals::Counters;
+use crate::{Applied, Engine, PlaceError, Placed, lock};
+use quittance_lifecycle::{
+    Answer, Draft, Event, Key, Order, Origin, Phase, Policy, Tally, Terms, Timestamp, age_at_hand_out,
+    from_the_shelf,
+};
+use quittance_ports::{Line, StoreError, Versioned};
+
+impl Engine {
+    /// An answer that stands on the shelf, taken in the name of a placement that shares with nobody. A store that does not
+    /// answer is asked again for as long as it takes to accept an order: to buy instead could leave an answer that is paid
+    /// for with a claimant who never comes.
+    pub(crate) async fn take_from_shelf(
+        &self,
+        claimant: Key,
+        terms: &Terms,
+        policy: &Policy,
+        now: Timestamp,
+    ) -> Result<Option<Placed>, PlaceError> {
+        let found = loop {
+            match self.take(claimant, terms, &from_the_shelf(policy)).await {
+                Ok(found) => break found,
+                Err(error @ StoreError::Corrupt { .. }) => return Err(error.into()),
+                Err(error) if self.now() >= now + self.settings.place_wait => return Err(error.into()),
+                Err(_) => self.pause_before_looking().await,
+            }
+        };
+        let Some(Versioned { order, .. }) = found else { return Ok(None) };
+        let at = self.now();
+        let Some(answer) = answer_taken(&order).filter(|answer| answer.is_good_for(terms.min_life, at))
+        else {
+            return Ok(None);
+        };
+        // How old it is is known only now; what was counted with the step itself is enough for the money.
+        self.count(Line::for_terms(terms, at), age_at_hand_out(answer, at));
+        self.note_served(terms);
+        Counters::add(&self.counters.joined, 1);
+        Ok(Some(Placed {
+            key: order.key,
+            claimant,
+            origin: Origin::Stock,
+            min_life: terms.min_life,
+            until: now + terms.patience,
+            order: Some(order),
+        }))
+    }
+
+    /// An answer from the shelf, or nothing: nothing is bought.
+    pub async fn take_only(&self, kind: &str, draft: Draft) -> Result<Option<Placed>, PlaceError> {
+        let Some(kind) = (self.settings.kinds)(kind) else {
+            return Err(PlaceError::UnknownKind { name: kind.into() });
+        };
+        self.settings.targets.check(&kind, &draft)?;
+        let policy = self.policy_for(&kind.name, || Some(kind.pace));
+        let (key, terms) = self.check(&kind, draft, &policy)?;
+        if !terms.takes_stock {
+            return Ok(None);
+        }
+        self.take_from_shelf(key, &terms, &policy, self.now()).await
+    }
+
+    /// Nothing has been bought for this order yet: if the shelf has an answer for it, nothing need be.
+    pub(crate) async fn supply(&self, found: Versioned) -> Result<Result<(), Versioned>, StoreError> {
+        let order = &found.order;
+        let is_new = order.attempts.last().is_none_or(|attempt| attempt.sent < order.placed);
+        let waits = matches!(order.phase, Phase::Queued { held: false, .. }) && order.wanted;
+        if !order.terms.takes_stock || !waits || order.deadline <= self.now() {
+            return Ok(Err(found));
+        }
+        let Some(taken) = self.take(order.claimant(), &order.terms, &Tally::default()).await? else {
+            if is_new {
+                self.note_missed(&order.terms);
+            }
+            return Ok(Err(found));
+        };
+        let (key, by, from) = (order.key, order.claimant(), taken.order.key);
+        let supplied = answer_taken(&taken.order).and_then(|answer| {
+            let attempt = Box::new(taken.order.attempt(answer.attempt)?.clone());
+            Some(Event::Supplied { by, from, answer: answer.clone(), attempt })
+        });
+        let Some(supplied) = supplied else { return Ok(Err(found)) };
+        let terms = std::sync::Arc::clone(&order.terms);
+        match self.apply(&key, Some(found), &supplied).await? {
+            Applied::Advanced { .. } => {
+                self.note_served(&terms);
+                Ok(Ok(()))
+            }
+            Applied::Ignored { now, .. } | Applied::Act { now, .. } => {
+                // Another node may have brought it to him meanwhile. If not, it has come to something else, or to an end,
+                // or the answer has grown too old on the way: whoever asks next can have it.
+                if now.order.attempts.iter().all(|attempt| attempt.made_for != Some(from)) {
+                    self.apply(&from, Some(taken), &Event::Returned { by }).await?;
+                }
+                Ok(Err(now))
+            }
+            Applied::Missing => {
+                self.apply(&from, Some(taken), &Event::Returned { by }).await?;
+                Ok(Ok(()))
+            }
+        }
+    }
+
+    async fn take(&self, by: Key, terms: &Terms, tally: &Tally) -> Result<Option<Versioned>, StoreError> {
+        let at = self.now();
+        let taken = self.world.store.take(&terms.target, at + terms.min_life, &by, at, tally).await;
+        let taken = taken.inspect_err(|error| self.note_error(error))?;
+        if let Some(found) = &taken {
+            self.note_commit(&found.order);
+        }
+        Ok(taken)
+    }
+
+    /// An order for which somebody keeps a pool was served from its shelf.
+    fn note_served(&self, terms: &Terms) {
+        if let Some(demand) = lock(&self.pools).demand_of(&terms.target) {
+            demand.served += 1;
+        }
+    }
+
+    /// One has to be bought.
+    fn note_missed(&self, terms: &Terms) {
+        if let Some(demand) = lock(&self.pools).demand_of(&terms.target) {
+            demand.missed += 1;
+        }
+    }
+}
+
+fn answer_taken(order: &Order) -> Option<&Answer> {
+    match &order.phase {
+        Phase::Taken { answer, .. } => Some(answer),
+        _ => None,
+    }
+}

@@ -1,0 +1,153 @@
+//! Reading: what an order has for its caller, now or when he has waited. What a caller may not see is to him as if it were
+//! not there.
+
+use super::{Accepted, Desk, Inner, NotSeen, PAGE, PAGES_MAX, Seen};
+use crate::id::OrderId;
+use crate::tenant::Caller;
+use quittance_engine::{Outcome, Placed};
+use quittance_lifecycle::{Key, Order, Origin, Phase};
+use quittance_ports::{StoreError, Which};
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Desk {
+    /// What this id has for its caller now. It reads our own record and asks nobody.
+    pub async fn look(&self, caller: &Caller, id: OrderId) -> Result<Seen, NotSeen> {
+        let (order, placed) = self.claim_of(caller, id).await?;
+        self.look_at(order, &placed).await
+    }
+
+    /// The same, and waits until there is something to tell, but no longer than `patience`.
+    pub async fn wait(&self, caller: &Caller, id: OrderId, patience: Duration) -> Result<Seen, NotSeen> {
+        let (order, placed) = self.claim_of(caller, id).await?;
+        self.wait_for(order, placed, patience).await
+    }
+
+    /// The same for an order that was just accepted, in the name of that very placement. What it had for him then he has
+    /// without another question to the store.
+    pub async fn wait_for_accepted(&self, accepted: &Accepted, patience: Duration) -> Result<Seen, NotSeen> {
+        let Inner { engine, .. } = &*self.inner;
+        let placed = &accepted.placed;
+        let order = match &placed.order {
+            Some(order) => Arc::clone(order),
+            None => {
+                let found = engine.read(&placed.key).await.map_err(NotSeen::StoreAway)?;
+                found.ok_or(NotSeen::Unknown)?
+            }
+        };
+        match engine.told_at_once(placed) {
+            Some(outcome) => Ok(Seen { order, outcome }),
+            None => self.wait_for(order, placed.clone(), patience).await,
+        }
+    }
+
+    async fn wait_for(&self, order: Arc<Order>, placed: Placed, patience: Duration) -> Result<Seen, NotSeen> {
+        if patience.is_zero() {
+            return self.look_at(order, &placed).await;
+        }
+        let until = self.inner.clock.now() + patience;
+        let outcome = self.inner.engine.wait(&Placed { until, ..placed }).await;
+        let order = self.inner.engine.read(&order.key).await.ok().flatten().unwrap_or(order);
+        Ok(Seen { order, outcome })
+    }
+
+    async fn look_at(&self, order: Arc<Order>, placed: &Placed) -> Result<Seen, NotSeen> {
+        let outcome = self.inner.engine.peek_at(placed, &order).await.map_err(NotSeen::StoreAway)?;
+        Ok(Seen { order, outcome: outcome.unwrap_or(Outcome::NotYet) })
+    }
+
+    /// The order that an id names, if it is this caller's, and his claim on it.
+    async fn claim_of(&self, caller: &Caller, id: OrderId) -> Result<(Arc<Order>, Placed), NotSeen> {
+        let order = self.find(caller, id).await?;
+        let claimant = match &order.phase {
+            Phase::Taken { by, .. } if id.is_from_stock() => *by,
+            _ => order.key,
+        };
+        let placed = Placed {
+            key: order.key,
+            claimant,
+            origin: if id.is_from_stock() { Origin::Stock } else { Origin::Joined },
+            min_life: if id.is_from_stock() { self.life_promised(&order) } else { order.terms.min_life },
+            until: order.deadline,
+            order: None,
+        };
+        Ok((order, placed))
+    }
+
+    /// How much life whoever took it from the stock can still be sure of. A pool may want more of its answers than he did, and
+    /// what he was given he must also get.
+    fn life_promised(&self, order: &Order) -> Duration {
+        let wanted = order.terms.min_life;
+        let Phase::Taken { answer, at, .. } = &order.phase else { return wanted };
+        if answer.is_good_for(wanted, *at) {
+            return wanted;
+        }
+        self.inner.engine.kind(&order.terms.kind).map_or(wanted, |kind| kind.margin.min(wanted))
+    }
+
+    /// The record of an order of this caller's.
+    pub async fn find(&self, caller: &Caller, id: OrderId) -> Result<Arc<Order>, NotSeen> {
+        let tenant = caller.tenant.name();
+        let Inner { engine, names, .. } = &*self.inner;
+        if let Some(key) = names.recall(tenant, id) {
+            let order = engine.read(&key).await.map_err(NotSeen::StoreAway)?;
+            return order.filter(|order| is_for(order, tenant, id)).ok_or(NotSeen::Unknown);
+        }
+        let mut found = engine.find(id.head()).await.map_err(NotSeen::StoreAway)?;
+        found.retain(|order| is_for(order, tenant, id));
+        // Two that are named alike: to hand out the wrong one would be worse than none.
+        match <[_; 1]>::try_from(found) {
+            Ok([order]) => {
+                names.learn(tenant, id, order.key);
+                Ok(order)
+            }
+            Err(_) => Err(NotSeen::Unknown),
+        }
+    }
+
+    /// Orders of one tenant, or of all for the operator, in the order of their keys; and where to go on, if there are more.
+    pub async fn list(
+        &self,
+        tenant: Option<&str>,
+        which: Which,
+        after: Option<Key>,
+        limit: usize,
+    ) -> Result<(Vec<Arc<Order>>, Option<Key>), StoreError> {
+        let mut listed = Vec::new();
+        let mut after = after;
+        for _ in 0..PAGES_MAX {
+            let page = self.inner.engine.list(which, after.as_ref(), PAGE).await?;
+            let is_last = page.len() < PAGE;
+            for found in page {
+                after =
+                    Some(found.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
+                let Ok(found) = found else { continue };
+                if tenant.is_none_or(|tenant| is_his(&found.order, tenant)) {
+                    listed.push(found.order);
+                }
+                if listed.len() == limit {
+                    return Ok((listed, after));
+                }
+            }
+            if is_last {
+                return Ok((listed, None));
+            }
+        }
+        Ok((listed, after))
+    }
+}
+
+/// Whether an order was placed by this tenant. What fills a pool of his was placed by nobody.
+pub(crate) fn is_his(order: &Order, tenant: &str) -> bool {
+    order.terms.tenant == tenant && order.terms.slot.is_none()
+}
+
+/// Whether an id shows him the order. What stands on the shelf is shown to nobody before he has taken it: to look at it would
+/// be to take it.
+fn is_for(order: &Order, tenant: &str, id: OrderId) -> bool {
+    if id.is_from_stock() {
+        order.terms.tenant == tenant && order.taker().is_some()
+    } else {
+        is_his(order, tenant)
+    }
+}

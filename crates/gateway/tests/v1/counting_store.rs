@@ -1,0 +1,82 @@
+//! A store that remembers what it was asked, call by call.
+
+use crate::flaky_store::FlakyStore;
+use async_trait::async_trait;
+use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
+use quittance_ports::{
+    Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+};
+use std::sync::{Arc, Mutex};
+
+pub(crate) struct CountingStore {
+    inner: FlakyStore,
+    calls: Mutex<Vec<&'static str>>,
+}
+
+impl CountingStore {
+    pub(crate) fn new(inner: FlakyStore) -> Self {
+        Self { inner, calls: Mutex::default() }
+    }
+
+    /// Since it was last looked at.
+    pub(crate) fn calls(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *self.calls.lock().unwrap())
+    }
+
+    fn asked(&self, what: &'static str) -> &FlakyStore {
+        self.calls.lock().unwrap().push(what);
+        &self.inner
+    }
+}
+
+#[async_trait]
+impl Store for CountingStore {
+    async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        self.asked("load").load(key).await
+    }
+    async fn commit(
+        &self,
+        expected: Version,
+        next: &Arc<Order>,
+        tally: &Tally,
+        at: Timestamp,
+    ) -> Result<Commit, StoreError> {
+        self.asked("commit").commit(expected, next, tally, at).await
+    }
+    async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
+        self.asked("claim_due").claim_due(now, until, limit).await
+    }
+    async fn take(
+        &self,
+        target: &Target,
+        good_until: Timestamp,
+        by: &Key,
+        at: Timestamp,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
+        self.asked("take").take(target, good_until, by, at, tally).await
+    }
+    async fn shelf(&self, target: &Target, now: Timestamp, limit: usize) -> Result<Vec<Key>, StoreError> {
+        self.asked("shelf").shelf(target, now, limit).await
+    }
+    async fn watch(&self, key: &Key) -> Result<Watch, StoreError> {
+        self.asked("watch").watch(key).await
+    }
+    async fn list(
+        &self,
+        which: Which,
+        after: Option<&Key>,
+        limit: usize,
+    ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
+        self.asked("list").list(which, after, limit).await
+    }
+    async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
+        self.asked("purge").purge(now, limit).await
+    }
+    async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
+        self.asked("count").count(line, tally).await
+    }
+    async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        self.asked("books").books(from, to).await
+    }
+}

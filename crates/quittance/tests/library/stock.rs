@@ -1,0 +1,159 @@
+//! Pools, and answers from the shelf, as a user of the library sees them.
+
+use crate::room::{Room, nobody};
+use quittance::{
+    Demand, Goal, LifeRule, Order, Origin, Place, PoolError, PoolShown, PoolSpec, Profile, Quittance,
+    StartError, Turnstile,
+};
+use std::time::Duration;
+
+const PAGE: &str = "https://shop.example.com/login";
+const SITE_KEY: &str = "0x4AAAAAAADnPIDROrmt1Wwj";
+/// Longer than anything here may take on a machine that is busy with something else.
+const LONG: Duration = Duration::from_secs(60);
+
+fn order() -> Order {
+    Turnstile::new(SITE_KEY, PAGE).into()
+}
+
+fn pool(size: u32) -> PoolSpec {
+    PoolSpec {
+        name: "login".into(),
+        tenant: "default".into(),
+        kind: "turnstile".into(),
+        params: order().draft().params.clone(),
+        goal: Goal::Fixed { size },
+        budget: None,
+        hours: Vec::new(),
+        min_life: None,
+        is_on: true,
+    }
+}
+
+/// Looks until the pool is as it should be.
+async fn until(node: &Quittance, is_so: impl Fn(&PoolShown) -> bool) -> PoolShown {
+    let looking = async {
+        loop {
+            if let Some(pool) = node.pools().await.unwrap().pop().filter(|pool| is_so(pool)) {
+                return pool;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(LONG, looking).await.expect("the pool never gets there")
+}
+
+fn fresh(pool: &PoolShown) -> u32 {
+    pool.sheet.level.as_ref().map_or(0, |level| level.fresh)
+}
+
+#[tokio::test]
+async fn whoever_wants_one_of_his_own_gets_it_from_the_shelf_and_is_told_so() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let node = room.builder().pool(pool(3)).start().await.unwrap();
+    until(&node, |pool| fresh(pool) == 3).await;
+    let bought = room.ledger().tasks.len();
+    let own = node.solve(order().exclusive()).await.unwrap();
+    let keyed = node.solve(order().idempotency_key("mine")).await.unwrap();
+    assert_eq!((own.origin, keyed.origin), (Origin::Stock, Origin::Stock));
+    assert_ne!(own.text(), keyed.text(), "each has one of his own");
+    let again = node.solve(order().idempotency_key("mine")).await.unwrap();
+    assert_eq!((again.text(), again.origin), (keyed.text(), Origin::Replayed));
+    let new = node.solve(order().exclusive().no_stock()).await.unwrap();
+    assert_eq!(new.origin, Origin::Api);
+    assert!(room.ledger().tasks.len() > bought);
+    let seen = until(&node, |pool| pool.demand.served == 2).await;
+    assert_eq!(seen.sheet.spec, pool(3));
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn others_can_read_on_its_card_what_was_asked_of_a_node() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let node = room.builder().pool(pool(1)).start().await.unwrap();
+    until(&node, |pool| fresh(pool) == 1).await;
+    node.solve(order().exclusive()).await.unwrap();
+    let told = async {
+        while node
+            .roll()
+            .await
+            .unwrap()
+            .nodes
+            .iter()
+            .all(|signed| signed.card.demand.get("login") != Some(&Demand { served: 1, missed: 0 }))
+        {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(LONG, told).await.expect("its card never says so");
+    node.stop().await;
+}
+
+/// Every write makes whoever keeps the pool look again.
+#[tokio::test]
+async fn a_pool_of_the_builder_is_written_only_when_it_is_not_there_as_it_should_be() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let start = async |size: u32| {
+        let spec = PoolSpec { is_on: false, ..pool(size) };
+        let node = loop {
+            match room.builder().pool(spec.clone()).start().await {
+                Ok(node) => break node,
+                // The last handle on the store goes when its tasks have gone.
+                Err(StartError::Open(_)) => tokio::task::yield_now().await,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        until(&node, |pool| pool.sheet.level.is_some()).await;
+        node.stop().await;
+    };
+    let version = async || {
+        let opened = loop {
+            match Place::Embedded(room.store()).open().await {
+                Ok(opened) => break opened,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        };
+        let found = opened.roster.sheets().await.unwrap().pop().unwrap();
+        (found.version, found.sheet)
+    };
+    start(2).await;
+    let first = version().await;
+    start(2).await;
+    assert_eq!(version().await, first);
+    start(3).await;
+    assert_ne!(version().await.1, first.1);
+}
+
+#[tokio::test]
+async fn a_pool_that_cannot_be_is_refused_at_the_start_and_by_hand_and_changes_nothing() {
+    let picture =
+        PoolSpec { kind: "image".into(), params: [("body".into(), vec![7; 200].into())].into(), ..pool(1) };
+    let mut elsewhere = pool(1);
+    elsewhere.params.insert("pageurl".into(), "https://shop.example.org/".into());
+    let node = Quittance::builder().provider(nobody()).start().await.unwrap();
+    for spec in [picture, elsewhere] {
+        let refused = Quittance::builder().provider(nobody()).pool(spec.clone()).start().await.unwrap_err();
+        assert!(matches!(&refused, StartError::Pool { name, .. } if name == "login"), "{refused}");
+        let refused = node.set_pool(spec).await.unwrap_err();
+        assert!(matches!(refused, PoolError::CannotBeKept { .. } | PoolError::Place(_)), "{refused}");
+    }
+    assert_eq!(node.pools().await.unwrap(), []);
+    assert!(!node.remove_pool("login").await.unwrap());
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn a_rule_of_the_builder_says_how_long_answers_live() {
+    let room = Room::new(Profile::TwoCaptcha).await;
+    let rule = LifeRule {
+        kind: Some("turnstile".into()),
+        site: None,
+        life: Some(Duration::from_secs(100)),
+        margin: None,
+    };
+    let node = room.builder().lifetimes([rule]).start().await.unwrap();
+    let solved = node.solve(order()).await.unwrap();
+    let lives = solved.answer.expires.unwrap().since(solved.answer.earliest);
+    assert_eq!(lives, Duration::from_secs(100));
+    node.stop().await;
+}

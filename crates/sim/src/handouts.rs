@@ -1,0 +1,385 @@
+//! Hand-outs by the hundred thousand, on any store: three nodes whose clocks jump and who are restarted in the middle of it
+//! serve a crowd from a few shelves. Time is virtual; the store is whatever it is. Of every answer that anybody was given it
+//! is checked that nobody else was, that it had as much life left as was promised, and that whoever asks again, at any
+//! node, is given the same.
+
+use crate::dice::Dice;
+use crate::executor::locked;
+use crate::judge::Breach;
+use async_trait::async_trait;
+use futures_util::future::{Either, join_all, select};
+use quittance_engine::{Engine, Outcome, Placed, Settings, World};
+use quittance_lifecycle::{
+    Decision, Delivery, Draft, Event, Gate, Goods, Money, Order, Origin, Placement, Policy, Reuse, Slot, SubmitOutcome,
+    Tally, Timestamp, place, transition,
+};
+use quittance_ports::{
+    Clock, Commit, MemoryCourier, MemoryRoster, MemorySpill, Provider, Store, StoreError, Submission, Version,
+};
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Duration;
+
+/// A moment in 2027; any would do.
+const START: u64 = 1_800_000_000_000;
+const LIFE: u64 = 120_000;
+const MARGIN: u64 = 40_000;
+/// How far a node's clock may be off: less than what is promised to do no harm.
+const JUMP_MAX: i64 = 1_500;
+/// How long a record of what was handed out is kept, so that a million of them need not stand there at once.
+const KEEP: Duration = Duration::from_secs(30);
+
+/// How large a drill is.
+#[derive(Clone, Copy, Debug)]
+pub struct Drill {
+    pub seed: u64,
+    pub handouts: u64,
+    pub shelves: usize,
+    /// How many ask at the same instant.
+    pub crowd: usize,
+}
+
+/// How it went.
+#[derive(Debug, Default)]
+pub struct Drilled {
+    pub handed_out: u64,
+    /// Asked, and found the shelf empty.
+    pub found_none: u64,
+    /// Hung up, or lost their node, before they were told.
+    pub gone: u64,
+    pub asked_again: u64,
+    pub restarts: u64,
+    pub jumps: u64,
+    /// The least life that an answer had left, in milliseconds, by the true clock.
+    pub least_left: u64,
+    pub breaches: Vec<Breach>,
+}
+
+/// The true time, and a node's idea of it.
+struct DrillClock {
+    now: Arc<AtomicU64>,
+    off_by: Arc<AtomicI64>,
+}
+
+#[async_trait]
+impl Clock for DrillClock {
+    fn now(&self) -> Timestamp {
+        let off_by = self.off_by.load(Ordering::Relaxed);
+        Timestamp::from_millis(self.now.load(Ordering::Relaxed).saturating_add_signed(off_by))
+    }
+
+    /// Time stands still while somebody is served, so whoever would sleep only lets the others go first.
+    async fn sleep_until(&self, _moment: Timestamp) {
+        yields(20).await;
+    }
+}
+
+/// Lets everybody else go first so many times.
+async fn yields(mut count: usize) {
+    std::future::poll_fn(move |cx| {
+        if count == 0 {
+            return Poll::Ready(());
+        }
+        count -= 1;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Nobody is to be bought from here.
+struct Nobody;
+
+#[async_trait]
+impl Provider for Nobody {
+    async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
+        SubmitOutcome::Unknown
+    }
+
+    async fn poll(&self, _tasks: &[String]) -> Vec<(String, quittance_lifecycle::PollOutcome)> {
+        Vec::new()
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        1
+    }
+
+    async fn report(&self, _task: &str, _is_good: bool) -> quittance_lifecycle::ReportOutcome {
+        quittance_lifecycle::ReportOutcome::NoWord
+    }
+
+    async fn account(&self) -> Option<quittance_ports::Account> {
+        None
+    }
+
+    fn submit_interval(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn hear(&self, _callback: &quittance_ports::Callback<'_>) -> Option<quittance_ports::Saying> {
+        None
+    }
+}
+
+struct Node {
+    engine: Arc<Engine>,
+    off_by: Arc<AtomicI64>,
+}
+
+struct Field {
+    drill: Drill,
+    now: Arc<AtomicU64>,
+    stores: Vec<Arc<dyn Store>>,
+    nodes: Vec<Node>,
+    dice: Dice,
+    stocked: u64,
+    /// Every answer that is out, with its true expiry.
+    expiries: BTreeMap<String, u64>,
+    given: BTreeMap<String, u64>,
+    seen: Drilled,
+}
+
+/// One handle of the same store for each node. Ends at the first call that the store refuses.
+pub async fn drill(
+    drill: Drill,
+    stores: Vec<Arc<dyn Store>>,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<Drilled, StoreError> {
+    let mut field = Field {
+        drill,
+        now: Arc::new(AtomicU64::new(START)),
+        nodes: Vec::new(),
+        dice: Dice::new(drill.seed, "handouts"),
+        stocked: 0,
+        expiries: BTreeMap::new(),
+        given: BTreeMap::new(),
+        seen: Drilled { least_left: u64::MAX, ..Drilled::default() },
+        stores,
+    };
+    for number in 0..field.stores.len() {
+        let node = field.start(number);
+        field.nodes.push(node);
+    }
+    while field.seen.handed_out < drill.handouts && field.seen.breaches.len() < 10 {
+        field.time_passes();
+        field.stock_up().await?;
+        field.serve().await;
+        field.tidy().await?;
+        progress(field.seen.handed_out);
+    }
+    Ok(field.seen)
+}
+
+impl Field {
+    fn start(&mut self, number: usize) -> Node {
+        let off_by = Arc::new(AtomicI64::new(0));
+        let world = World {
+            store: Arc::clone(&self.stores[number]),
+            provider: Arc::new(Nobody),
+            clock: Arc::new(DrillClock { now: Arc::clone(&self.now), off_by: Arc::clone(&off_by) }),
+            spill: Arc::new(MemorySpill::default()),
+            courier: Arc::new(MemoryCourier::default()),
+            roster: Arc::new(MemoryRoster::default()),
+        };
+        let mut settings = Settings::new(self.dice.roll(), quittance_catalog::kind);
+        settings.policy = policy();
+        Node { engine: Arc::new(Engine::new(world, settings)), off_by }
+    }
+
+    fn time_passes(&mut self) {
+        self.now.fetch_add(self.dice.in_range(1..3_000), Ordering::Relaxed);
+        for number in 0..self.nodes.len() {
+            if self.dice.chance(100) {
+                let jump = i64::try_from(self.dice.in_range(0..2 * JUMP_MAX.unsigned_abs())).unwrap_or(0) - JUMP_MAX;
+                self.nodes[number].off_by.store(jump, Ordering::Relaxed);
+                self.seen.jumps += 1;
+            }
+            if self.dice.chance(20) {
+                self.nodes[number] = self.start(number);
+                self.seen.restarts += 1;
+            }
+        }
+    }
+
+    fn page(shelf: usize) -> Draft {
+        Draft::new("ada").with("googlekey", &*format!("site-{shelf}")).with("pageurl", "https://example.com/drill")
+    }
+
+    /// About as many answers as are asked for, of every age: some with their whole life before them, some at its end.
+    async fn stock_up(&mut self) -> Result<(), StoreError> {
+        let now = self.now.load(Ordering::Relaxed);
+        let count = self.dice.in_range(0..2 * self.drill.crowd as u64);
+        let mut orders = Vec::new();
+        for _ in 0..count {
+            let shelf = self.dice.index(self.drill.shelves);
+            let solved = now - self.dice.in_range(0..LIFE - MARGIN + 5_000);
+            self.stocked += 1;
+            let token = format!("token-{}", self.stocked);
+            self.expiries.insert(token.clone(), solved + LIFE);
+            orders.push(Arc::new(stocked(Self::page(shelf), token, self.stocked, solved)));
+        }
+        let store = &self.stores[0];
+        let tally = Tally::default();
+        let commits = orders.iter().map(|order| store.commit(Version::ABSENT, order, &tally, order.born));
+        for committed in join_all(commits).await {
+            match committed? {
+                Commit::Done(_) => {}
+                Commit::Conflict(_) => self.find("one answer has one place on the shelf", String::new()),
+            }
+        }
+        Ok(())
+    }
+
+    /// A crowd asks at once, at all nodes; some hang up in the middle.
+    async fn serve(&mut self) {
+        let mut served = Vec::new();
+        for _ in 0..self.drill.crowd {
+            let (shelf, node) = (self.dice.index(self.drill.shelves), self.dice.index(self.nodes.len()));
+            let needs = if self.dice.chance(200) { self.dice.in_range(5_000..MARGIN + 30_000) } else { MARGIN };
+            let patience = if self.dice.chance(20) { self.dice.index(8) } else { usize::MAX };
+            served.push(ask(Arc::clone(&self.nodes[node].engine), shelf, needs, patience));
+        }
+        let told = Mutex::new(Vec::new());
+        join_all(served.into_iter().map(|asked| async {
+            let word = asked.await;
+            locked(&told).push(word);
+        }))
+        .await;
+        let told = told.into_inner().unwrap_or_default();
+        for word in told {
+            match word {
+                Word::Gone => self.seen.gone += 1,
+                Word::None => self.seen.found_none += 1,
+                Word::Given { placed, token, needs } => self.judge(placed, token, needs).await,
+            }
+        }
+    }
+
+    async fn judge(&mut self, placed: Box<Placed>, token: String, needs: u64) {
+        self.seen.handed_out += 1;
+        let now = self.now.load(Ordering::Relaxed);
+        let times = self.given.entry(token.clone()).or_default();
+        *times += 1;
+        if *times > 1 {
+            self.find("an exclusive answer goes to one order", format!("{token} was given twice"));
+        }
+        match self.expiries.get(&token) {
+            None => self.find("no answer is made up", token.clone()),
+            Some(expires) => {
+                let left = expires.saturating_sub(now);
+                self.seen.least_left = self.seen.least_left.min(left);
+                if left + JUMP_MAX.unsigned_abs() < needs {
+                    self.find("never stale", format!("{token} had {left} ms of {needs}"));
+                }
+            }
+        }
+        if self.dice.chance(60) {
+            self.seen.asked_again += 1;
+            let node = self.dice.index(self.nodes.len());
+            let again = Placed { order: None, ..*placed };
+            match self.nodes[node].engine.peek(&again).await {
+                Ok(Some(Outcome::Answered(answer))) if answer.goods.text == token => {}
+                // By another node's clock it may just have become too old.
+                Ok(Some(Outcome::Expired)) | Err(_) => {}
+                other => self.find("who asks again is given the same", format!("{token}: {other:?}")),
+            }
+        }
+    }
+
+    /// What has had its time is forgotten, here and in the store.
+    async fn tidy(&mut self) -> Result<(), StoreError> {
+        let now = self.now.load(Ordering::Relaxed);
+        // What nobody took is woken, as a worker would: it spoils.
+        let at = Timestamp::from_millis(now);
+        let store = &self.stores[0];
+        let due = store.claim_due(at, at, 4 * self.drill.crowd).await?;
+        let spoiled = due.orders.iter().map(|found| async {
+            let woken = Event::Woken { stamp: 1, gate: Gate::Open };
+            match transition(&found.order, woken, at, &policy()) {
+                Decision::Advance(advance) => {
+                    store.commit(found.version, &Arc::new(advance.next), &advance.tally, at).await.map(drop)
+                }
+                Decision::Act(_) | Decision::Ignore(_) => Ok(()),
+            }
+        });
+        for done in join_all(spoiled).await {
+            done?;
+        }
+        while store.purge(at, 1024).await? == 1024 {}
+        let gone = |expires: &u64| expires + 600_000 < now;
+        let old: Vec<String> =
+            self.expiries.iter().filter(|(_, expires)| gone(expires)).map(|(token, _)| token.clone()).collect();
+        for token in old {
+            self.expiries.remove(&token);
+            self.given.remove(&token);
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, promise: &'static str, detail: String) {
+        self.seen.breaches.push(Breach { promise, detail });
+    }
+}
+
+enum Word {
+    Given { placed: Box<Placed>, token: String, needs: u64 },
+    None,
+    Gone,
+}
+
+async fn ask(engine: Arc<Engine>, shelf: usize, needs: u64, patience: usize) -> Word {
+    let mut draft = Field::page(shelf);
+    draft.reuse = Reuse::Exclusive;
+    draft.min_life = Some(Duration::from_millis(needs));
+    let asked = pin!(async { engine.take_only("recaptcha_v2", draft).await });
+    let placed = match patience {
+        usize::MAX => asked.await,
+        few => match select(asked, pin!(yields(few))).await {
+            Either::Left((placed, _)) => placed,
+            Either::Right(_) => return Word::Gone,
+        },
+    };
+    let Ok(Some(placed)) = placed else { return Word::None };
+    match engine.told_at_once(&placed) {
+        Some(Outcome::Answered(answer)) if placed.origin == Origin::Stock => {
+            Word::Given { token: answer.goods.text, placed: Box::new(placed), needs }
+        }
+        _ => Word::None,
+    }
+}
+
+fn policy() -> Policy {
+    Policy { keep: KEEP, ..Policy::DEFAULT }
+}
+
+/// An answer that stands on a shelf: the order of a place in a pool, solved at this moment.
+fn stocked(page: Draft, token: String, generation: u64, solved: u64) -> Order {
+    let at = Timestamp::from_millis(solved);
+    let slot = Slot { pool: "drill".into(), number: 0, generation };
+    let kind = quittance_catalog::kind("recaptcha_v2").expect("it is in the catalogue");
+    let draft = Draft { slot: Some(slot), ..page };
+    let (key, terms) = draft
+        .check(&kind, quittance_lifecycle::KeySettings::default(), &policy(), at, 0)
+        .expect("nothing wrong is asked for");
+    let Placement::Commit { advance, .. } = place(None, key, &Arc::new(terms), at, &policy()) else {
+        unreachable!("nothing stands there")
+    };
+    let steps = [
+        Event::Woken { stamp: 1, gate: Gate::Open },
+        Event::Submitted {
+            attempt: 1,
+            outcome: SubmitOutcome::Answered(Delivery {
+                goods: Goods::text(token),
+                solved_at: Some(at),
+                cost: Money(1_000),
+            }),
+        },
+    ];
+    steps.into_iter().fold(advance.next, |order, event| match transition(&order, event, at, &policy()) {
+        Decision::Advance(advance) => advance.next,
+        other => unreachable!("it goes straight to the shelf: {other:?}"),
+    })
+}

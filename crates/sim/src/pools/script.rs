@@ -1,0 +1,93 @@
+//! What happens to a pool: how orders come, for how long, when their rate steps, how long solves take.
+
+use super::shelf::{Micros, unit};
+use crate::dice::Dice;
+use quittance_lifecycle::Kind;
+use std::time::Duration;
+
+/// So many lifetimes after a change of the rate nothing counts but how soon it was followed.
+const SETTLING_LIVES: u32 = 10;
+/// The share of the orders that come while the rate steps up and down, at most.
+const STEPPING_SHARE: f64 = 0.25;
+const CYCLES_MAX: u32 = 100;
+const CYCLES_MIN: u32 = 4;
+
+/// Solve times are lognormal: most are near the median, and some are very long.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SolveTimes {
+    ln_median_s: f64,
+    sigma: f64,
+}
+
+impl SolveTimes {
+    /// Those with the median and the 95th percentile that the catalog knows.
+    fn of(kind: &Kind) -> Self {
+        const NORMAL_P95: f64 = 1.644_853_627;
+        let ln_median_s = kind.pace.p50.as_secs_f64().ln();
+        Self { ln_median_s, sigma: (kind.pace.p95.as_secs_f64().ln() - ln_median_s) / NORMAL_P95 }
+    }
+
+    pub(super) fn mean(self) -> Duration {
+        Duration::from_secs_f64((self.ln_median_s + self.sigma * self.sigma / 2.0).exp())
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "whole microseconds")]
+    pub(super) fn draw(self, dice: &mut Dice) -> Micros {
+        let normal = (-2.0 * unit(dice).ln()).sqrt() * (std::f64::consts::TAU * unit(dice)).cos();
+        ((self.ln_median_s + self.sigma * normal).exp() * 1e6) as Micros
+    }
+}
+
+/// A stretch of time with orders at one rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) rate: f64,
+    pub(super) micros: Micros,
+    pub(super) is_counted: bool,
+    /// The rate has just stepped to this one, for which this level is best.
+    pub(super) step_to: Option<u32>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Script {
+    pub(super) spans: Vec<Span>,
+    pub(super) life: Micros,
+    pub(super) usable: Micros,
+    pub(super) solve_times: SolveTimes,
+}
+
+/// The other rate of a row's steps: ten times as much, or a tenth where that would leave the range of the study.
+pub(super) fn stepped(rate: f64, rate_max: f64) -> f64 {
+    if rate * 10.0 <= rate_max * 1.001 { rate * 10.0 } else { rate / 10.0 }
+}
+
+impl Script {
+    /// A steady rate; in the middle tenfold steps to `other` and back, again and again; and the steady rate once more.
+    pub(super) fn new(kind: &Kind, rate: f64, other: f64, orders: f64, best: [u32; 2]) -> Self {
+        let life = kind.life.expect("a pool holds what does not live for ever");
+        let settling = life * SETTLING_LIVES;
+        let per_cycle = (rate + other) * settling.as_secs_f64();
+        let cycles = whole(orders * STEPPING_SHARE / per_cycle).clamp(CYCLES_MIN, CYCLES_MAX);
+        let steady = (orders - per_cycle * f64::from(cycles)).max(orders / 2.0) / rate;
+        let steady = Duration::from_secs_f64(steady / 10.0);
+        let span = |rate, span, is_counted, step_to| Span { rate, micros: micros(span), is_counted, step_to };
+        let mut spans = vec![span(rate, settling, false, None), span(rate, steady * 3, true, None)];
+        for _ in 0..cycles {
+            spans.push(span(other, settling, false, Some(best[1])));
+            spans.push(span(rate, settling, false, Some(best[0])));
+        }
+        spans.push(span(rate, steady * 6, true, None));
+        spans.push(span(rate, steady, true, None));
+        let usable = micros(life.saturating_sub(kind.margin));
+        Self { spans, life: micros(life), usable, solve_times: SolveTimes::of(kind) }
+    }
+}
+
+fn micros(span: Duration) -> Micros {
+    u64::try_from(span.as_micros()).expect("a study is shorter than the age of the world")
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "small and positive")]
+fn whole(number: f64) -> u32 {
+    number as u32
+}

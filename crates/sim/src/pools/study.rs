@@ -1,0 +1,250 @@
+//! The rows of the study: each kind at each rate, with the pool that sizes itself, the best fixed level that a search
+//! finds, and a fixed pool of five, all in the same demand.
+
+use super::script::{Script, stepped};
+use super::shelf::{Keeper, Outcome, Shelf};
+use quittance_lifecycle::{Kind, Money};
+use quittance_pool::{Goal, SIZE_MAX, SPOILED_MAX, Sizer, expected};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Orders a second.
+pub const RATES: [f64; 7] = [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0];
+/// One for each lifetime and pace in the catalog that a pool can hold.
+pub const KINDS: [&str; 5] = ["recaptcha_v2", "recaptcha_v3", "hcaptcha", "turnstile", "geetest"];
+pub const GOAL_PERMILLE: u32 = 950;
+/// What everybody is compared with.
+const FIXED: u32 = 5;
+/// What one answer costs: money is compared, so any price will do.
+const PRICE: Money = Money(1_000);
+
+/// What was found for one kind at one rate.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub kind: String,
+    pub rate: f64,
+    /// What it steps to and back from.
+    pub other_rate: f64,
+    pub life: Duration,
+    pub usable: Duration,
+    pub lead: Duration,
+    pub orders: u64,
+    /// The share of orders served from the shelf.
+    pub served: f64,
+    /// The share of what was bought for the shelf that spoiled.
+    pub waste: f64,
+    /// The mean over time.
+    pub level: f64,
+    /// The share of the time at which the level was within one of the best.
+    pub near: f64,
+    pub best: Best,
+    /// For each thousand orders.
+    pub money: Money,
+    pub five_money: Money,
+    pub five_served: f64,
+    /// For how many lifetimes steps up and down were not followed.
+    pub up: Followed,
+    pub down: Followed,
+}
+
+/// The fixed level that somebody would choose who knew what is to come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Best {
+    pub size: u32,
+    /// What it serves, and what it costs for each thousand orders.
+    pub served: f64,
+    pub money: Money,
+    /// More would serve what was asked, and spoil too much.
+    pub is_limited: bool,
+}
+
+/// The middle one of many steps, and the one that nine of ten do not exceed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Followed {
+    pub steps: usize,
+    pub median: f64,
+    pub p90: f64,
+}
+
+struct Case {
+    kind: Kind,
+    rate: f64,
+    other: f64,
+    orders: f64,
+    seed: u64,
+}
+
+/// What is studied: each of the kinds at each of the rates.
+#[derive(Clone, Debug)]
+pub struct Study {
+    pub kinds: Vec<&'static str>,
+    /// Ascending, and with each of them ten times as much or a tenth, to step to.
+    pub rates: Vec<f64>,
+    /// Orders in all.
+    pub orders: u64,
+    pub seed: u64,
+}
+
+impl Study {
+    #[must_use]
+    pub fn whole(orders: u64, seed: u64) -> Self {
+        Self { kinds: KINDS.to_vec(), rates: RATES.to_vec(), orders, seed }
+    }
+
+    /// On all cores; `tell` hears how far it is.
+    #[must_use]
+    pub fn run(&self, tell: &(dyn Fn(&str) + Sync)) -> Vec<Row> {
+        let cases = self.cases();
+        let best: Vec<Best> = on_all_cores(&cases, &|_, case| {
+            let best = case.best();
+            tell(&format!("{} at {}: the best fixed level is {}", case.kind.name, case.rate, best.size));
+            best
+        });
+        on_all_cores(&cases, &|at, case| {
+            let is_other = |other: &Case| {
+                other.kind.name == case.kind.name && (other.rate / case.other - 1.0).abs() < 0.01
+            };
+            let other = cases.iter().position(is_other).expect("the rates have where to step to");
+            let row = case.row(best[at], best[other].size);
+            tell(&format!("{} at {}: {:.1} % served", row.kind, row.rate, row.served * 100.0));
+            row
+        })
+    }
+
+    fn cases(&self) -> Vec<Case> {
+        // Slow orders take long to come, and need fewer to be known well: the level is lower.
+        let share = |rate: &f64| rate.powf(0.4);
+        let shares: f64 = self.rates.iter().map(share).sum();
+        let per_kind = self.orders as f64 / self.kinds.len() as f64;
+        let rate_max = self.rates.iter().copied().fold(0.0, f64::max);
+        let mut cases = Vec::new();
+        for kind in &self.kinds {
+            let kind = quittance_catalog::kind(kind).expect("the catalog has it");
+            for rate in &self.rates {
+                let seed = self.seed.wrapping_mul(1000).wrapping_add(cases.len() as u64);
+                let (orders, other) = (per_kind * share(rate) / shares, stepped(*rate, rate_max));
+                cases.push(Case { kind: kind.clone(), rate: *rate, other, orders, seed });
+            }
+        }
+        cases
+    }
+}
+
+impl Case {
+    fn script(&self, best: [u32; 2]) -> Script {
+        Script::new(&self.kind, self.rate, self.other, self.orders, best)
+    }
+
+    fn fixed(&self, size: u32) -> Outcome {
+        Shelf::live(&self.script([0, 0]), Keeper::Fixed(size), self.seed)
+    }
+
+    /// The smallest level that reaches the goal in this very demand; where that wastes too much, the greatest that does not;
+    /// and where every level does, none. It is found by trying, from what the formula guesses.
+    fn best(&self) -> Best {
+        let script = self.script([0, 0]);
+        let goal = f64::from(GOAL_PERMILLE) / 1000.0;
+        let load = self.rate * script.solve_times.mean().as_secs_f64();
+        let per_life = self.rate * Duration::from_micros(script.usable).as_secs_f64();
+        let mut size =
+            (1..SIZE_MAX).find(|size| expected(*size, load, per_life).served >= goal).unwrap_or(SIZE_MAX);
+        let mut tried = self.fixed(size);
+        while tried.served_share() < goal && size < SIZE_MAX {
+            size += 1;
+            tried = self.fixed(size);
+        }
+        while size > 1 {
+            let fewer = self.fixed(size - 1);
+            if fewer.served_share() < goal {
+                break;
+            }
+            (size, tried) = (size - 1, fewer);
+        }
+        let is_limited = tried.waste() > SPOILED_MAX;
+        while size > 0 && tried.waste() > SPOILED_MAX {
+            size -= 1;
+            tried = self.fixed(size);
+        }
+        Best { size, served: tried.served_share(), money: per_thousand(&tried), is_limited }
+    }
+
+    fn row(&self, best: Best, best_other: u32) -> Row {
+        let script = self.script([best.size, best_other]);
+        let usable = Duration::from_micros(script.usable);
+        // What it is told of the lead is wrong at first: it must see for itself.
+        let goal = Goal::Served { permille: GOAL_PERMILLE };
+        let sizer = Sizer::new(goal, usable, self.kind.pace.p50);
+        let found = Shelf::live(&script, Keeper::Sized(Box::new(sizer)), self.seed);
+        let five = self.fixed(FIXED);
+        let life = self.kind.life.unwrap_or_default();
+        let (to_other, back): (Vec<_>, Vec<_>) =
+            found.steps.iter().enumerate().partition(|(n, _)| n % 2 == 0);
+        let lives = |steps: &[(usize, &u64)]| Followed::of(steps.iter().map(|(_, step)| **step), life);
+        let (to_other, back) = (lives(&to_other), lives(&back));
+        let (up, down) = if self.other > self.rate { (to_other, back) } else { (back, to_other) };
+        let is_near = |level: usize| level.abs_diff(best.size as usize) <= 1;
+        Row {
+            kind: self.kind.name.to_string(),
+            rate: self.rate,
+            other_rate: self.other,
+            life,
+            usable,
+            lead: script.solve_times.mean(),
+            orders: found.orders_in_all,
+            served: found.served_share(),
+            waste: found.waste(),
+            level: found.level_at_last,
+            near: found
+                .levels
+                .iter()
+                .enumerate()
+                .filter(|(level, _)| is_near(*level))
+                .map(|(_, time)| time)
+                .sum(),
+            best,
+            money: per_thousand(&found),
+            five_money: per_thousand(&five),
+            five_served: five.served_share(),
+            up,
+            down,
+        }
+    }
+}
+
+impl Followed {
+    fn of(steps: impl Iterator<Item = u64>, life: Duration) -> Self {
+        let mut lives: Vec<f64> = steps.map(|micros| micros as f64 / 1e6 / life.as_secs_f64()).collect();
+        lives.sort_by(f64::total_cmp);
+        let at = |tenths: usize| lives.get((lives.len() * tenths / 10).min(lives.len().saturating_sub(1)));
+        let at = |tenths| at(tenths).copied().unwrap_or_default();
+        Self { steps: lives.len(), median: at(5), p90: at(9) }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "micros of a few dollars")]
+fn per_thousand(outcome: &Outcome) -> Money {
+    Money((outcome.bought_per_order() * 1000.0 * PRICE.0 as f64).round() as u64)
+}
+
+fn on_all_cores<T: Sync, R: Send>(cases: &[T], each: &(dyn Fn(usize, &T) -> R + Sync)) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                while let Some((n, case)) = {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    cases.get(n).map(|case| (n, case))
+                } {
+                    let result = each(n, case);
+                    done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push((n, result));
+                }
+            });
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    done.sort_by_key(|(n, _)| *n);
+    done.into_iter().map(|(_, result)| result).collect()
+}

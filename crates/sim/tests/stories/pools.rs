@@ -1,0 +1,240 @@
+//! Pools: a standing instruction is carried out by whoever is there, once, and costs nothing when nobody asks.
+
+use crate::provider::Reply;
+use crate::world::{Node, World, turnstile, world};
+use quittance_lifecycle::{FaultClass, Money, Order, Origin, Phase, Timestamp};
+use quittance_pool::{Goal, Hours};
+use quittance_ports::{PoolSheet, PoolSpec};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+fn pool(goal: Goal) -> PoolSpec {
+    PoolSpec {
+        name: "door".into(),
+        tenant: "ada".into(),
+        kind: "turnstile".into(),
+        params: turnstile("site").draft.params,
+        goal,
+        budget: None,
+        hours: Vec::new(),
+        min_life: None,
+        is_on: true,
+    }
+}
+
+fn set(node: &Node, spec: PoolSpec) {
+    let engine = Arc::clone(&node.engine);
+    node.does(async move { engine.set_pool(spec).await }).expect("it can be set");
+}
+
+fn sheet(node: &Node) -> PoolSheet {
+    let engine = Arc::clone(&node.engine);
+    let pools = node.does(async move { engine.pools().await }).expect("the store is there");
+    pools.into_iter().next().expect("there is one").sheet
+}
+
+fn on_shelf(world: &World) -> usize {
+    world.orders().iter().filter(|order| order.shelf().is_some()).count()
+}
+
+fn open(world: &World) -> usize {
+    world.orders().iter().filter(|order| order.phase.is_open()).count()
+}
+
+fn places(world: &World) -> Vec<(u32, u64)> {
+    let slot = |order: &Arc<Order>| order.terms.slot.as_ref().map(|slot| (slot.number, slot.generation));
+    world.orders().iter().filter_map(slot).collect()
+}
+
+#[test]
+fn a_pool_is_filled_served_from_and_refilled() {
+    let world = world();
+    let node = world.node();
+    world.provider.solves("site", 5);
+    set(&node, pool(Goal::Fixed { size: 3 }));
+    world.after(30);
+    assert_eq!((world.provider.taken(), on_shelf(&world)), (3, 3));
+    let callers: Vec<_> = (0..3).map(|_| node.asks(turnstile("site").exclusive())).collect();
+    let tokens: BTreeSet<_> = callers.iter().filter_map(crate::world::Caller::token).collect();
+    assert_eq!(tokens.len(), 3, "the last is handed out like any other");
+    assert!(callers.iter().all(|caller| caller.placed().origin == Origin::Stock));
+    world.after(30);
+    assert_eq!((world.provider.taken(), on_shelf(&world)), (6, 3));
+    let books = world.books();
+    assert_eq!((books.asked, books.from_stock, books.stocked), (3, 3, 6), "a refill is nobody's placement");
+    let level = sheet(&node).level.expect("it has been sized");
+    assert_eq!((level.size, level.fresh, level.on_their_way), (3, 3, 0));
+}
+
+/// Trap: buys twice its size when two refillers run. Three nodes that do not know of each other think that it is theirs.
+#[test]
+fn three_refillers_buy_what_one_would() {
+    for seed in 0..10 {
+        let world = crate::world::world_with(quittance_lifecycle::Policy::DEFAULT, seed);
+        let nodes = [world.node(), world.node(), world.node()];
+        world.provider.solves("site", 5);
+        set(&nodes[0], pool(Goal::Fixed { size: 4 }));
+        world.store.is_far_away(seed * 7);
+        for _ in 0..60 {
+            world.after(1);
+            assert!(on_shelf(&world) + open(&world) <= 4, "seed {seed}");
+        }
+        assert_eq!((world.provider.taken(), on_shelf(&world)), (4, 4), "seed {seed}");
+        let all = places(&world);
+        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "seed {seed}: {all:?}");
+    }
+}
+
+/// Trap: never refills after one reset. Whoever announced a refill and died leaves no place stuck.
+#[test]
+fn a_refiller_that_dies_between_word_and_deed_leaves_no_place_stuck() {
+    for delay in (0..2000).step_by(100) {
+        let world = world();
+        let one = world.node();
+        world.provider.solves("site", 5);
+        set(&one, pool(Goal::Fixed { size: 2 }));
+        world.store.is_far_away(150);
+        world.after_ms(10_000 + delay);
+        one.kill();
+        world.store.is_far_away(0);
+        let _two = world.node();
+        world.after(60);
+        assert_eq!(on_shelf(&world), 2, "killed after {delay} ms");
+        assert_eq!(world.provider.taken(), 2, "killed after {delay} ms");
+    }
+}
+
+/// Trap: a pool that buys 25 tokens an hour for nobody.
+#[test]
+fn a_pool_that_sizes_itself_holds_nothing_for_nobody_and_fills_when_asked() {
+    let world = world();
+    let node = world.node();
+    world.provider.solves("site", 5);
+    set(&node, pool(Goal::Served { permille: 950 }));
+    world.after(3600);
+    assert_eq!(world.provider.taken(), 0);
+    let mut callers = Vec::new();
+    for _ in 0..300 {
+        callers.push(node.asks(turnstile("site").exclusive()));
+        world.after(2);
+    }
+    let served = callers[150..].iter().filter(|caller| caller.placed().origin == Origin::Stock).count();
+    assert!(served >= 135, "{served} of 150 from the shelf: {:?}", sheet(&node).level);
+    let taken = world.provider.taken();
+    world.after(1200);
+    let after = world.provider.taken();
+    assert!(after - taken <= 20, "{} bought when nobody asked any more", after - taken);
+    world.after(7200);
+    assert_eq!(world.provider.taken(), after, "an idle pool costs nothing");
+    assert_eq!(sheet(&node).level.expect("it has been sized").size, 0);
+}
+
+/// Trap: a permanent error retried until the budget is gone.
+#[test]
+fn a_pool_whose_refills_come_to_nothing_rests() {
+    let world = world();
+    let node = world.node();
+    let refused = Reply::Refuses(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY");
+    world.provider.on_submit("site", &[refused]);
+    set(&node, pool(Goal::Fixed { size: 3 }));
+    world.after(30);
+    let why = sheet(&node).level.expect("it has been sized").why;
+    assert!(why.contains("rests"), "{why}");
+    world.after(3600);
+    let submits = world.provider.submits("site").len();
+    assert!((3..=30).contains(&submits), "{submits} submits in an hour");
+    assert!(
+        !world.orders().iter().any(|order| matches!(order.phase, Phase::Dead { .. })),
+        "nobody has to look"
+    );
+}
+
+#[test]
+fn a_pool_keeps_to_its_budget_and_its_hours_and_can_be_switched_off() {
+    let world = world();
+    let node = world.node();
+    world.provider.solves("site", 5);
+    // Three answers and a half.
+    let budget = Some(Money(2_990 * 7 / 2));
+    set(&node, PoolSpec { budget, ..pool(Goal::Fixed { size: 9 }) });
+    world.after(120);
+    assert_eq!(world.provider.taken(), 3);
+    let shown = sheet(&node);
+    assert!(shown.level.expect("it has been sized").why.contains("budget"));
+    assert_eq!(shown.spent.money, Money(2_990 * 3));
+    for hour in [1, 2] {
+        for _ in 0..12 {
+            // Somebody asks now and then, or it would hold nothing for nobody.
+            drop(node.asks(turnstile("site").exclusive()));
+            world.after(300);
+        }
+        let refills = places(&world).len();
+        assert!(refills <= 3 * (hour + 1) && refills > 3 * hour, "{refills} refills by hour {hour}");
+    }
+    let taken = world.provider.taken();
+
+    let minute = u16::try_from(world.moment(world.now()).as_millis() / 60_000 % 1440).expect("of a day");
+    let later = Hours { from: (minute + 60) % 1440, to: (minute + 120) % 1440 };
+    set(&node, PoolSpec { hours: vec![later], ..pool(Goal::Fixed { size: 2 }) });
+    world.after(1800);
+    assert_eq!(world.provider.taken(), taken, "it is not its time");
+    drop(node.asks(turnstile("site").exclusive()));
+    world.after(2400);
+    assert!(world.provider.taken() > taken + 1);
+    set(&node, PoolSpec { is_on: false, ..pool(Goal::Fixed { size: 2 }) });
+    world.after(60);
+    let taken = world.provider.taken();
+    drop(node.asks(turnstile("site").exclusive()));
+    world.after(1200);
+    assert!(world.provider.taken() <= taken + 1);
+}
+
+/// A refill is an order like any other: it obeys what the operator allows, and a pool for what needs no stock is refused.
+#[test]
+fn what_no_order_may_be_placed_for_no_pool_can_be_kept_for() {
+    let world = world();
+    let node = world.node();
+    let tries = [
+        PoolSpec { kind: "nonsense".into(), ..pool(Goal::Fixed { size: 1 }) },
+        PoolSpec {
+            params: turnstile("site").draft.with("pageurl", "https://not-allowed.org/").params,
+            ..pool(Goal::Fixed { size: 1 })
+        },
+        PoolSpec { params: std::collections::BTreeMap::new(), ..pool(Goal::Fixed { size: 1 }) },
+        PoolSpec { name: "a/b".into(), ..pool(Goal::Fixed { size: 1 }) },
+        pool(Goal::Fixed { size: 0 }),
+        pool(Goal::Served { permille: 1000 }),
+    ];
+    for spec in tries {
+        let engine = Arc::clone(&node.engine);
+        let told = format!("{spec:?}");
+        assert!(node.does(async move { engine.set_pool(spec).await }).is_err(), "{told}");
+    }
+    world.after(60);
+    assert_eq!(world.provider.taken(), 0);
+}
+
+/// Promise: no answer's life is changed by its neighbour's, and nothing leaves with less than it needs.
+#[test]
+fn what_spoils_is_replaced_in_time_and_never_handed_out() {
+    let world = world();
+    let node = world.node();
+    world.provider.solves("site", 5);
+    set(&node, pool(Goal::Fixed { size: 2 }));
+    let mut earlier: std::collections::BTreeMap<_, Timestamp> = std::collections::BTreeMap::new();
+    for _ in 0..40 {
+        world.after(30);
+        for order in world.orders() {
+            let Some((_, spoils)) = order.shelf() else { continue };
+            let before = *earlier.entry(order.key).or_insert(spoils);
+            assert_eq!(before, spoils, "an answer's life was changed");
+        }
+    }
+    let caller = node.asks(turnstile("site").exclusive());
+    let Some(quittance_engine::Outcome::Answered(answer)) = caller.told() else {
+        panic!("{:?}", caller.told())
+    };
+    let left = answer.expires.expect("it expires").since(world.moment(world.now()));
+    assert!(left >= std::time::Duration::from_secs(50), "{left:?}");
+    assert!(world.books().wasted > 0, "what nobody took is in the books as waste");
+}
