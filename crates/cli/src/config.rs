@@ -31,7 +31,7 @@ mod types;
 mod value;
 
 pub(crate) use error::ConfigError;
-pub(crate) use layers::{Environment, FROM_PASSWORD, TO_PASSWORD};
+pub(crate) use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TO_PASSWORD};
 pub(crate) use secret::{CallerKey, Credential};
 pub(crate) use show::{ConfigCommand, run};
 pub(crate) use store::{StoreConfig, StoreUrl};

@@ -3,6 +3,7 @@
 
 mod completions;
 mod config;
+mod daemon;
 mod day;
 mod dead;
 mod demo;
@@ -21,6 +22,7 @@ mod serve;
 mod sim;
 mod solve;
 mod stock;
+mod stockroom;
 mod store;
 mod table;
 mod tenant;
@@ -148,8 +150,14 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
             let environment = Environment::of_process();
             block_on(store::run(store, &load()?, &environment))
         }
-        Command::Pool(pool) => block_on(pool::run(*pool, &load()?)),
-        Command::Stock(stock) => block_on(stock::run(stock, &load()?)),
+        Command::Pool(pool) => {
+            let environment = Environment::of_process();
+            block_on(pool::run(*pool, &load()?, &environment))
+        }
+        Command::Stock(stock) => {
+            let environment = Environment::of_process();
+            block_on(stock::run(stock, &load()?, &environment))
+        }
         Command::Nodes(nodes) => block_on(nodes::run(nodes, &load()?)),
         Command::Doctor(doctor) => block_on(doctor::run(doctor, &load()?)),
         Command::Errors(errors) => show(&errors::run(&errors, &load()?)),

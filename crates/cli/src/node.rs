@@ -132,17 +132,15 @@ pub(crate) async fn open(config: &Config) -> Result<Quittance, Trouble> {
     builder(&config)?.open().await.map_err(|error| start_trouble(&error))
 }
 
-/// The same for what the daemon also tells and takes over HTTP: whoever finds that it has the store to itself is told where.
-pub(crate) async fn open_or_ask(config: &Config, at: &str) -> Result<Quittance, Trouble> {
+/// The same for what a daemon can be asked for, too: that another process has an embedded store to itself is no trouble yet.
+pub(crate) async fn open_unless_held(
+    config: &Config,
+) -> Result<Result<Quittance, embedded::OpenError>, Trouble> {
     let config = Config { store: config.store.as_it_is(), ..config.clone() };
-    builder(&config)?.open().await.map_err(|error| {
-        let mut trouble = start_trouble(&error);
-        if let StartError::Open(OpenError::Embedded(embedded::OpenError::InUse { .. })) = &error {
-            trouble.what =
-                format!("{}; a daemon that has it answers at {at} with the admin's key", trouble.what);
-        }
-        trouble
-    })
+    match builder(&config)?.open().await {
+        Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => Ok(Err(held)),
+        opened => opened.map(Ok).map_err(|error| start_trouble(&error)),
+    }
 }
 
 fn builder(config: &Config) -> Result<Builder, Trouble> {

@@ -1,18 +1,21 @@
 //! `quittance pool`: standing instructions to keep a target warm. They stand in the store, so this opens it and starts no
-//! node; whichever node runs on it hears of a change within seconds.
+//! node; whichever node runs on it hears of a change within seconds. A daemon that has the store to itself is asked.
 
 mod set;
 mod shown;
+pub(crate) mod told;
 
 use crate::config::nearest::nearest;
-use crate::config::{Config, money, span};
+use crate::config::{Config, Environment, money, span};
 use crate::exit::{Exit, Trouble};
-use crate::{node, output, solve};
+use crate::stockroom::Stockroom;
+use crate::{output, solve};
 use clap::{Args, Subcommand};
 use quittance::lifecycle::Money;
-use quittance::{Hours, PlaceError, PoolError, PoolShown, Quittance, StoreError};
+use quittance::{Hours, PlaceError, PoolError};
 use serde_json::{Value, json};
 use std::time::Duration;
+use told::Pool;
 
 pub(crate) use shown::{as_json, as_table, percent, share};
 
@@ -37,18 +40,18 @@ says so and holds nothing, with --service-level; a fixed --size is held all the 
 somebody asks at all (ten usable lives without an order, and it is given up until the next one).
 
 Pools serve orders whose answers can be used once only. `[pools.NAME]` in the config file describes pools,
-too; `serve` sets those when it starts. An embedded store that a daemon has is changed through its
-`/v1/pools`.
+too; `serve` sets those when it starts.
+
+A daemon that has an embedded store to itself is asked over HTTP; where it listens stands in the store's
+folder. If an operator's key is configured (`admin`), put it into QUITTANCE_ADMIN_KEY.
 
 Exit codes:
   0  done
-  1  there is no such pool, or no room for another
+  1  there is no such pool, no room for another, or one for the same target already
   2  the command, or what it asks for, makes no sense; nothing was changed
   3  the result could not be written
-  4  the configuration is wrong
-  5  the store cannot be opened or used";
-
-const DOOR: &str = "/v1/pools";
+  4  the configuration is wrong, or the operator's key
+  5  the store cannot be opened or used, or the daemon that has it does not answer";
 
 #[derive(Args, Debug)]
 pub(crate) struct PoolArgs {
@@ -166,36 +169,29 @@ fn min_life(typed: &str) -> Result<OrNot<Duration>, String> {
     OrNot::read(typed, "default", || span::parse(typed).ok_or_else(wrong))
 }
 
-pub(crate) async fn run(args: PoolArgs, config: &Config) -> Result<Exit, Trouble> {
+pub(crate) async fn run(args: PoolArgs, config: &Config, environment: &Environment) -> Result<Exit, Trouble> {
+    let stockroom = Stockroom::find(config, environment).await?;
     match args.command {
         PoolCommand::List { json } => {
-            let pools = all(&node::open_or_ask(config, DOOR).await?).await?;
+            let pools = stockroom.pools().await?;
             let objects = || pools.iter().map(as_json).collect::<Vec<_>>();
             output::print(&if json { format!("{:#}\n", Value::Array(objects())) } else { as_table(&pools) })?;
             Ok(Exit::Done)
         }
         PoolCommand::Show { name, json } => {
-            let found = find(&node::open_or_ask(config, DOOR).await?, &name).await?;
+            let found = find(&stockroom, &name).await?;
             let text = if json { format!("{:#}\n", as_json(&found)) } else { shown::as_text(&found) };
             output::print(&text)?;
             Ok(Exit::Done)
         }
-        PoolCommand::Set(args) => set::run(*args, config).await,
-        PoolCommand::Remove { name, json } => remove(config, &name, json).await,
+        PoolCommand::Set(args) => set::run(*args, &stockroom, config).await,
+        PoolCommand::Remove { name, json } => remove(&stockroom, config, &name, json).await,
     }
 }
 
-fn store_trouble(error: &StoreError) -> Trouble {
-    Trouble::of(Exit::Store, error)
-}
-
-pub(crate) async fn all(node: &Quittance) -> Result<Vec<PoolShown>, Trouble> {
-    node.pools().await.map_err(|error| store_trouble(&error))
-}
-
-async fn find(node: &Quittance, name: &str) -> Result<PoolShown, Trouble> {
-    let mut pools = all(node).await?;
-    let names: Vec<String> = pools.iter().map(|pool| pool.sheet.spec.name.clone()).collect();
+async fn find(stockroom: &Stockroom, name: &str) -> Result<Pool, Trouble> {
+    let mut pools = stockroom.pools().await?;
+    let names: Vec<String> = pools.iter().map(|pool| pool.spec.name.clone()).collect();
     match names.iter().position(|known| known == name) {
         Some(at) => Ok(pools.swap_remove(at)),
         None => Err(no_such(name, names)),
@@ -210,11 +206,10 @@ fn no_such(name: &str, names: Vec<String>) -> Trouble {
     Trouble::new(Exit::Bad, format!("there is no pool `{}`: {hint}", name.escape_debug()))
 }
 
-async fn remove(config: &Config, name: &str, as_json: bool) -> Result<Exit, Trouble> {
-    let node = node::open_or_ask(config, DOOR).await?;
+async fn remove(stockroom: &Stockroom, config: &Config, name: &str, as_json: bool) -> Result<Exit, Trouble> {
     // Whoever misspells it wants to hear which there are.
-    find(&node, name).await?;
-    let is_removed = node.remove_pool(name).await.map_err(|error| store_trouble(&error))?;
+    find(stockroom, name).await?;
+    let is_removed = stockroom.remove(name).await?;
     output::print(&match as_json {
         true => format!("{}\n", json!({ "name": name, "removed": is_removed })),
         false => format!("removed {name}; what it has bought is handed out until it spoils\n"),
@@ -231,7 +226,7 @@ async fn remove(config: &Config, name: &str, as_json: bool) -> Result<Exit, Trou
 pub(crate) const fn exit_of(error: &PoolError) -> Exit {
     match error {
         PoolError::Store(_) | PoolError::Place(PlaceError::Store(_)) => Exit::Store,
-        PoolError::NoRoom | PoolError::Conflict => Exit::Bad,
+        PoolError::NoRoom | PoolError::Conflict | PoolError::SameTarget { .. } => Exit::Bad,
         _ => Exit::Usage,
     }
 }

@@ -14,7 +14,8 @@ pub(crate) use descriptors::descriptors;
 pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 
-use crate::config::{CallerKey, Config, ProviderConfig};
+use crate::config::{CallerKey, Config, ProviderConfig, StoreUrl};
+use crate::daemon::Note;
 use crate::exit::{Exit, Trouble};
 use crate::{node, output};
 use certificate::Source;
@@ -110,6 +111,8 @@ pub(crate) async fn run(
 
 struct Daemon {
     node: Quittance,
+    /// For commands that find the store closed.
+    note: Option<Note>,
     gateway: Gateway,
     serving: JoinSet<()>,
     http: SocketAddr,
@@ -156,7 +159,8 @@ impl Daemon {
         gateway.desk().count_open().await.map_err(|error| Trouble::of(Exit::Store, &error))?;
         serving.spawn(watch::tell_changes(gateway.clone()));
         gateway.set_ready(true);
-        let daemon = Self { node, gateway, serving, http: address, https };
+        let note = leave_note(config, address);
+        let daemon = Self { node, note, gateway, serving, http: address, https };
         daemon.summarise(config, &name);
         Ok(daemon)
     }
@@ -248,6 +252,8 @@ impl Daemon {
     }
 
     async fn end(&self) {
+        // While the store is ours: whoever has it next may have left his own.
+        self.note.iter().for_each(Note::take_away);
         self.gateway.set_ready(false);
         if !self.gateway.drain(DRAIN_WAIT).await {
             let counts = self.gateway.counts();
@@ -260,6 +266,19 @@ impl Daemon {
             );
         }
         tracing::info!("ended");
+    }
+}
+
+/// Says where we listen, in a folder that is ours alone. Without it, people must come when we are not there.
+fn leave_note(config: &Config, at: SocketAddr) -> Option<Note> {
+    let StoreUrl::Embedded(dir) = &config.store.url else { return None };
+    let note = Note::of(dir);
+    match note.write(at) {
+        Ok(()) => Some(note),
+        Err(error) => {
+            tracing::warn!("`quittance pool` and `quittance stock` will not find us: {error}");
+            None
+        }
     }
 }
 

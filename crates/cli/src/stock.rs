@@ -1,21 +1,23 @@
 //! `quittance stock`: what the shelf was worth. For each target how much of what was asked came from it, how old that was and
 //! how much sooner it came, and what was paid for and spoiled; and then how the pools stand.
 
-use crate::config::lifetimes::lived;
-use crate::config::{Config, money, span};
+pub(crate) mod rows;
+
+use crate::config::{Config, Environment, money, span};
 use crate::exit::{Exit, Trouble};
 use crate::output::harmless;
-use crate::pool::{self, percent, share};
+use crate::pool::told::Pool;
+use crate::pool::{self, percent};
+use crate::stockroom::Stockroom;
 use crate::table::{self, Cell, PLAIN};
-use crate::{day, node, output};
+use crate::{day, output};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use quittance::lifecycle::{Money, Tally, Timestamp};
-use quittance::{Day, Line, PoolShown, SystemClock, TrustSheet};
+use quittance::lifecycle::Money;
+use quittance::{Day, SystemClock};
 use quittance_ports::Clock;
+use rows::{Row, Rows, Target};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::time::Duration;
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
@@ -33,12 +35,15 @@ LIFE is how long answers of that target are trusted. Callers who report that the
 (`reportbad`) lower it, when three or more refusals of the last day came late in life: then it says what it
 would be otherwise, and how many refusals there were. It is never less than half.
 
+A daemon that has an embedded store to itself is asked over HTTP, for 92 days at most. If an operator's key
+is configured (`admin`), put it into QUITTANCE_ADMIN_KEY.
+
 Exit codes:
   0  shown
   2  the command was not understood
   3  the result could not be written
-  4  the configuration is wrong
-  5  the store cannot be opened or used";
+  4  the configuration is wrong, or the operator's key
+  5  the store cannot be opened or used, or the daemon that has it does not answer";
 
 #[derive(Args, Debug)]
 pub(crate) struct StockArgs {
@@ -57,34 +62,26 @@ fn read_day(typed: &str) -> Result<Day, String> {
     day::parse(typed).ok_or_else(|| format!("write {}", day::FORM))
 }
 
-/// Whose, of which kind, on which site.
-type Target = (String, String, String);
-
-#[derive(Default)]
-struct Row {
-    tally: Tally,
-    trust: Option<TrustSheet>,
-}
-
 struct Report {
     from: Day,
     to: Day,
-    now: Timestamp,
-    rows: BTreeMap<Target, Row>,
-    pools: Vec<PoolShown>,
+    rows: Rows,
+    pools: Vec<Pool>,
 }
 
-pub(crate) async fn run(args: StockArgs, config: &Config) -> Result<Exit, Trouble> {
-    let now = SystemClock.now();
-    let (from, to) = days(args.from, args.to, Day::of(now))?;
-    let node = node::open_or_ask(config, "/v1/stock").await?;
-    let trouble = |error| Trouble::of(Exit::Store, &error);
-    let books = node.books(from, to).await.map_err(trouble)?;
-    let trusts = node.trusts().await.map_err(trouble)?;
-    let report = Report { from, to, now, rows: rows(books, trusts), pools: pool::all(&node).await? };
+pub(crate) async fn run(
+    args: StockArgs,
+    config: &Config,
+    environment: &Environment,
+) -> Result<Exit, Trouble> {
+    let (from, to) = days(args.from, args.to, Day::of(SystemClock.now()))?;
+    let stockroom = Stockroom::find(config, environment).await?;
+    // Only the operator is told of pools: whoever is not is turned away before he takes a part of the books for all of them.
+    let pools = stockroom.pools().await?;
+    let report = Report { from, to, rows: stockroom.stock(from, to, config).await?, pools };
     output::print(&match args.json {
-        true => format!("{:#}\n", report.json(config)),
-        false => report.text(config),
+        true => format!("{:#}\n", report.json()),
+        false => report.text(),
     })?;
     Ok(Exit::Done)
 }
@@ -99,48 +96,8 @@ fn days(from: Option<Day>, to: Option<Day>, today: Day) -> Result<(Day, Day), Tr
     Ok((from, to))
 }
 
-fn rows(books: Vec<(Line, Tally)>, trusts: Vec<TrustSheet>) -> BTreeMap<Target, Row> {
-    let mut rows: BTreeMap<Target, Row> = BTreeMap::new();
-    for (Line { tenant, kind, site, .. }, tally) in books {
-        rows.entry((tenant, kind, site)).or_default().tally += tally;
-    }
-    for trust in trusts {
-        let target = (trust.tenant.clone(), trust.kind.clone(), trust.site.clone());
-        rows.entry(target).or_default().trust = Some(trust);
-    }
-    rows
-}
-
-/// Orders that wanted an answer of their own.
-const fn wanted(tally: &Tally) -> u64 {
-    tally.asked.saturating_sub(tally.joined).saturating_sub(tally.cached).saturating_sub(tally.refused)
-}
-
-/// In thousandths; none if nobody has asked.
-const fn hits(tally: &Tally) -> Option<u64> {
-    share(tally.from_stock, wanted(tally))
-}
-
-fn each(sum_ms: u64, count: u64) -> Option<f64> {
-    (count > 0).then(|| sum_ms as f64 / count as f64 / 1000.0)
-}
-
-impl Row {
-    /// What holds if nobody had reported anything, and what is trusted.
-    fn lives(
-        &self,
-        (_, kind, site): &Target,
-        now: Timestamp,
-        config: &Config,
-    ) -> Option<(Duration, Duration)> {
-        let kind = config.kinds()(kind)?;
-        let life = lived(&config.lifetimes, kind, |host| host.covers(site)).life?;
-        Some((life, self.trust.as_ref().map_or(life, |sheet| sheet.trust.life(life, now))))
-    }
-
-    fn refusals(&self) -> usize {
-        self.trust.as_ref().map_or(0, |sheet| sheet.trust.refusals.len())
-    }
+fn seconds(ms: u64) -> f64 {
+    ms as f64 / 1000.0
 }
 
 const NOTE: Style = AnsiColor::Yellow.on_default();
@@ -159,21 +116,47 @@ const HEADINGS: [&str; 12] = [
     "LIFE",
 ];
 
+fn cells((target, row): (&Target, &Row)) -> [Cell; 12] {
+    let (tenant, kind, site) = target;
+    let plain = |text: String| (PLAIN, text);
+    let count = |count: u64| (PLAIN, count.to_string());
+    let span = |ms: Option<u64>| plain(ms.map_or("-".into(), |ms| format!("{:.1} s", seconds(ms))));
+    let life = match row.lives {
+        None => plain("-".into()),
+        Some((life, trusted)) if trusted < life => {
+            let (life, trusted) = (span::render(life), span::render(trusted));
+            (NOTE, format!("{trusted} of {life} (refused: {})", row.refusals))
+        }
+        Some((life, _)) => plain(span::render(life)),
+    };
+    [
+        plain(harmless(tenant)),
+        plain(harmless(kind)),
+        plain(if site.is_empty() { "-".into() } else { harmless(site) }),
+        count(row.asked),
+        count(row.from_stock),
+        plain(row.hits.map_or("-".into(), percent)),
+        count(row.stocked),
+        count(row.wasted),
+        plain(money::render(Money(row.wasted_micros))),
+        span(row.age_ms),
+        span(row.saved_each_ms()),
+        life,
+    ]
+}
+
 impl Report {
-    fn json(&self, config: &Config) -> Value {
-        let targets = self.rows.iter().map(|(target, row)| {
-            let (tenant, kind, site) = target;
-            let tally = &row.tally;
-            let lives = row.lives(target, self.now, config);
+    fn json(&self) -> Value {
+        let targets = self.rows.iter().map(|((tenant, kind, site), row)| {
             json!({
-                "tenant": tenant, "kind": kind, "site": site, "asked": tally.asked, "wanted": wanted(tally),
-                "from_stock": tally.from_stock, "hit_rate": hits(tally).map(|permille| permille as f64 / 1000.0),
-                "stocked": tally.stocked, "wasted": tally.wasted, "wasted_micros": tally.wasted_micros,
-                "age_s": each(tally.stock_age_ms, tally.from_stock),
-                "saved_s": each(tally.saved_ms, tally.from_stock), "saved_total_s": tally.saved_ms as f64 / 1000.0,
-                "reported_bad": tally.reported_bad, "refusals_remembered": row.refusals(),
-                "life_s": lives.map(|(life, _)| life.as_secs_f64()),
-                "trusted_life_s": lives.map(|(_, trusted)| trusted.as_secs_f64()),
+                "tenant": tenant, "kind": kind, "site": site, "asked": row.asked,
+                "from_stock": row.from_stock, "hit_rate": row.hits.map(|permille| permille as f64 / 1000.0),
+                "stocked": row.stocked, "wasted": row.wasted, "wasted_micros": row.wasted_micros,
+                "age_s": row.age_ms.map(seconds), "saved_s": row.saved_each_ms().map(seconds),
+                "saved_total_s": seconds(row.saved_ms),
+                "reported_bad": row.reported_bad, "refusals_remembered": row.refusals,
+                "life_s": row.lives.map(|(life, _)| life.as_secs_f64()),
+                "trusted_life_s": row.lives.map(|(_, trusted)| trusted.as_secs_f64()),
             })
         });
         json!({
@@ -183,43 +166,12 @@ impl Report {
         })
     }
 
-    fn cells(&self, target: &Target, row: &Row, config: &Config) -> [Cell; 12] {
-        let (tenant, kind, site) = target;
-        let tally = &row.tally;
-        let plain = |text: String| (PLAIN, text);
-        let count = |count: u64| (PLAIN, count.to_string());
-        let seconds =
-            |sum_ms| plain(each(sum_ms, tally.from_stock).map_or("-".into(), |s| format!("{s:.1} s")));
-        let life = match row.lives(target, self.now, config) {
-            None => plain("-".into()),
-            Some((life, trusted)) if trusted < life => {
-                let (life, trusted) = (span::render(life), span::render(trusted));
-                (NOTE, format!("{trusted} of {life} (refused: {})", row.refusals()))
-            }
-            Some((life, _)) => plain(span::render(life)),
-        };
-        [
-            plain(harmless(tenant)),
-            plain(harmless(kind)),
-            plain(if site.is_empty() { "-".into() } else { harmless(site) }),
-            count(tally.asked),
-            count(tally.from_stock),
-            plain(hits(tally).map_or("-".into(), percent)),
-            count(tally.stocked),
-            count(tally.wasted),
-            plain(money::render(Money(tally.wasted_micros))),
-            seconds(tally.stock_age_ms),
-            seconds(tally.saved_ms),
-            life,
-        ]
-    }
-
-    fn text(&self, config: &Config) -> String {
+    fn text(&self) -> String {
         let days = match self.from == self.to {
             true => day::render(self.from),
             false => format!("{} to {}", day::render(self.from), day::render(self.to)),
         };
-        let rows = self.rows.iter().map(|(target, row)| self.cells(target, row, config));
+        let rows = self.rows.iter().map(cells);
         let table = match self.rows.is_empty() {
             true => "Nobody has asked for anything.\n".to_owned(),
             false => table::render(HEADINGS, rows),
@@ -232,7 +184,10 @@ impl Report {
 mod tests {
     use super::*;
     use crate::config::tests::config_with;
+    use quittance::lifecycle::{Tally, Timestamp};
+    use quittance::{Line, TrustSheet};
     use quittance_pool::Trust;
+    use std::time::Duration;
 
     fn line(day: u64, site: &str) -> Line {
         Line { day: Day(day), tenant: "default".into(), kind: "turnstile".into(), site: site.into() }
@@ -244,7 +199,7 @@ mod tests {
         TrustSheet { tenant: "default".into(), kind: "turnstile".into(), site: site.into(), trust }
     }
 
-    fn report() -> Report {
+    fn report(settings: &[&str]) -> Report {
         let tally = |asked, from_stock| Tally {
             asked,
             from_stock,
@@ -263,19 +218,17 @@ mod tests {
             (line(20_773, "a.example.com"), tally(60, 50)),
             (line(20_773, "b.example.com"), Tally { asked: 1, joined: 1, ..Tally::default() }),
         ];
-        let rows = rows(books, vec![refused("a.example.com", now)]);
-        Report { from: Day(20_772), to: Day(20_773), now, rows, pools: Vec::new() }
+        let rows = rows::of_store(books, vec![refused("a.example.com", now)], now, &config_with(settings));
+        Report { from: Day(20_772), to: Day(20_773), rows, pools: Vec::new() }
     }
 
     #[test]
     fn days_are_added_up_and_those_who_shared_do_not_count_against_the_shelf() {
-        let config = config_with(&[]);
-        let object = report().json(&config);
+        let object = report(&[]).json();
         assert_eq!((&object["from"], &object["to"]), (&"2026-11-15".into(), &"2026-11-16".into()));
         let target = &object["targets"][0];
         for (name, expected) in [
             ("asked", json!(120)),
-            ("wanted", json!(100)),
             ("hit_rate", json!(0.9)),
             ("wasted_micros", json!(11_960)),
             ("age_s", json!(12.0)),
@@ -291,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_person_reads_the_same_and_why_a_life_is_short() {
-        let text = anstream::adapter::strip_str(&report().text(&config_with(&[]))).to_string();
+        let text = anstream::adapter::strip_str(&report(&[]).text()).to_string();
         for words in [
             "2026-11-15 to 2026-11-16",
             "90 %",
@@ -307,8 +260,8 @@ mod tests {
 
     #[test]
     fn a_rule_for_a_site_changes_its_life_here_as_it_does_in_the_engine() {
-        let config = config_with(&["lifetimes.1.host=*.example.com", "lifetimes.1.life=240s"]);
-        assert_eq!(report().json(&config)["targets"][0]["life_s"], 240.0);
+        let rule = ["lifetimes.1.host=*.example.com", "lifetimes.1.life=240s"];
+        assert_eq!(report(&rule).json()["targets"][0]["life_s"], 240.0);
     }
 
     #[test]

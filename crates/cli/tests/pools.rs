@@ -104,7 +104,7 @@ fn what_makes_no_sense_is_refused_with_2_and_changes_nothing() {
     house.set(&LOGIN).exits(0);
     let before = house.pools();
     for (args, words) in [
-        (&["--kind", "image", "-p", "body=x"][..], "image"),
+        (&["--kind", "text", "-p", "textcaptcha=x"][..], "text"),
         (&["--kind", "turnstyle"], "turnstyle"),
         (&["-p", "pageurl=https://shop.example.org/"], "targets.allow"),
         (&["-p", "sitekey="], "`sitekey` is missing"),

@@ -24,7 +24,7 @@ mod work;
 
 pub use apply::Applied;
 pub use callback::{CallbackAddress, Heard, NotSafe};
-pub use lifetimes::{LifeRule, TrustShown};
+pub use lifetimes::{LifeRule, TrustShown, show_trust, with_life_rules};
 pub use place::{PlaceError, Placed};
 pub use pools::{PoolError, PoolShown};
 pub use settings::{Kinds, OnCommit, Rules, Settings, Sparing};

@@ -40,28 +40,48 @@ impl LifeRule {
     }
 }
 
+/// The kind as the operator's rules make it for one site.
+#[must_use]
+pub fn with_life_rules(rules: &[LifeRule], kind: &Kind, site: &str) -> Kind {
+    let mut kind = kind.clone();
+    for rule in rules.iter().filter(|rule| rule.fits(&kind.name, site)) {
+        // What lives for ever is not made to die by a rule for all kinds of a site.
+        if kind.life.is_some() || rule.kind.is_some() {
+            kind.life = rule.life.or(kind.life);
+        }
+        kind.margin = rule.margin.unwrap_or(kind.margin);
+    }
+    kind
+}
+
+/// How long an answer of this kind lives, if it may be handed out up to the age that is trusted: whoever has one then needs
+/// the margin, too.
+fn trusted_life(kind: &Kind, life: Duration, trusted: impl FnOnce(Duration) -> Duration) -> Duration {
+    trusted(life.saturating_sub(kind.margin)) + kind.margin
+}
+
+/// What reports have made of the life of a site's answers; nothing, if they live for ever.
+#[must_use]
+pub fn show_trust(rules: &[LifeRule], kind: &Kind, sheet: TrustSheet, now: Timestamp) -> Option<TrustShown> {
+    let kind = with_life_rules(rules, kind, &sheet.site);
+    let life = kind.life?;
+    let trusted = trusted_life(&kind, life, |usable| sheet.trust.life(usable, now));
+    let TrustSheet { tenant, kind, site, trust } = sheet;
+    Some(TrustShown { tenant, kind, site, life, trusted, trust })
+}
+
 impl Engine {
     /// The kind as it is for this draft.
     pub(crate) fn with_lifetimes(&self, kind: &Kind, draft: &Draft, now: Timestamp) -> Kind {
         let site = quittance_lifecycle::terms::site(kind, &draft.params);
-        let mut kind = self.with_rules(kind, &site);
+        let mut kind = with_life_rules(&self.settings.lifetimes, kind, &site);
         if let Some(life) = kind.life {
-            let trusted = lock(&self.pools).trusted_life(&draft.tenant, &kind.name, &site, life, now);
+            let trusted = trusted_life(&kind, life, |usable| {
+                lock(&self.pools).trusted(&draft.tenant, &kind.name, &site, usable, now)
+            });
             // Whoever asks for much life is still served: no report takes an order away from anybody.
             let least = draft.min_life.unwrap_or(kind.margin) * 4 / 3;
             kind.life = Some(trusted.max(least.min(life)));
-        }
-        kind
-    }
-
-    fn with_rules(&self, kind: &Kind, site: &str) -> Kind {
-        let mut kind = kind.clone();
-        for rule in self.settings.lifetimes.iter().filter(|rule| rule.fits(&kind.name, site)) {
-            // What lives for ever is not made to die by a rule for all kinds of a site.
-            if kind.life.is_some() || rule.kind.is_some() {
-                kind.life = rule.life.or(kind.life);
-            }
-            kind.margin = rule.margin.unwrap_or(kind.margin);
         }
         kind
     }
@@ -71,12 +91,10 @@ impl Engine {
     pub fn trusts(&self) -> Vec<TrustShown> {
         let now = self.now();
         let sheets: Vec<TrustSheet> = lock(&self.pools).trusts().cloned().collect();
+        let rules = &self.settings.lifetimes;
         let shown = sheets.into_iter().filter_map(|sheet| {
             let kind = (self.settings.kinds)(&sheet.kind)?;
-            let life = self.with_rules(&kind, &sheet.site).life?;
-            let trusted = sheet.trust.life(life, now);
-            let TrustSheet { tenant, kind, site, trust } = sheet;
-            Some(TrustShown { tenant, kind, site, life, trusted, trust })
+            show_trust(rules, &kind, sheet, now)
         });
         shown.collect()
     }

@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// The most parts of the day that a pool may have.
 const HOURS_MAX: usize = 16;
+/// All nodes read all pools every few seconds.
+const PARAMS_BYTES_MAX: usize = 16 * 1024;
 /// How often a change of a pool is tried when others change it, too.
 const WRITES_MAX: u32 = 8;
 
@@ -35,10 +37,14 @@ pub enum PoolError {
     BadGoal,
     #[error("a pool has at most {HOURS_MAX} parts of the day, each from 00:00 to 24:00")]
     BadHours,
+    #[error("what a pool keeps is described by at most {PARAMS_BYTES_MAX} bytes: this has {bytes}")]
+    TooLarge { bytes: usize },
     #[error(transparent)]
     Place(#[from] PlaceError),
     #[error("answers of kind `{kind}` are shared anyway, or never spoil: there is nothing to keep in stock")]
     CannotBeKept { kind: String },
+    #[error("pool `{other}` keeps the same target already: change that one, or remove it first")]
+    SameTarget { other: String },
     #[error("there is no room for another pool: remove one first")]
     NoRoom,
     #[error("somebody else is changing the same pool: look at it, and try again")]
@@ -84,21 +90,22 @@ impl Pools {
         })
     }
 
-    pub(crate) fn trusted_life(
+    /// Up to which age answers are handed out.
+    pub(crate) fn trusted(
         &self,
         tenant: &str,
         kind: &str,
         site: &str,
-        life: Duration,
+        usable: Duration,
         now: Timestamp,
     ) -> Duration {
         // Most have no sheet at all, and whoever places an order should not pay for a name.
         if self.sheets.is_empty() {
-            return life;
+            return usable;
         }
         match self.sheets.get(&Sheet::trust_name(tenant, kind, site)).map(|found| &found.sheet) {
-            Some(Sheet::Trust(sheet)) => sheet.trust.life(life, now),
-            _ => life,
+            Some(Sheet::Trust(sheet)) => sheet.trust.life(usable, now),
+            _ => usable,
         }
     }
 
@@ -158,6 +165,9 @@ impl Engine {
         let name = Sheet::pool_name(&spec.name);
         for _ in 0..WRITES_MAX {
             let sheets = self.world.roster.sheets().await?;
+            if let Some(other) = self.keeps_the_same(&spec, &sheets) {
+                return Err(PoolError::SameTarget { other });
+            }
             let found = sheets.into_iter().find(|found| found.name == name);
             let version = found.as_ref().map_or(Version::ABSENT, |found| found.version);
             let spec = spec.clone();
@@ -202,6 +212,18 @@ impl Engine {
         crate::lock(&self.pools).looked_at = Timestamp::ZERO;
     }
 
+    /// Another pool with the same shelf: the two would count the same orders and fill it twice.
+    fn keeps_the_same(&self, spec: &PoolSpec, sheets: &[SheetFound]) -> Option<String> {
+        let target = self.pool_terms(spec, None).ok()?.target;
+        sheets.iter().find_map(|found| match &found.sheet {
+            Sheet::Pool(PoolSheet { spec: other, .. }) if other.name != spec.name => {
+                let is_same = self.pool_terms(other, None).is_ok_and(|terms| terms.target == target);
+                is_same.then(|| other.name.clone())
+            }
+            _ => None,
+        })
+    }
+
     fn check_pool(&self, spec: &PoolSpec) -> Result<(), PoolError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         let name = &spec.name;
@@ -220,6 +242,9 @@ impl Engine {
             return Err(PoolError::BadHours);
         }
         let terms = self.pool_terms(spec, None)?;
+        if terms.size() > PARAMS_BYTES_MAX {
+            return Err(PoolError::TooLarge { bytes: terms.size() });
+        }
         if !terms.single_use || terms.usable().is_none() {
             return Err(PoolError::CannotBeKept { kind: spec.kind.clone() });
         }

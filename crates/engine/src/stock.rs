@@ -8,6 +8,7 @@ use quittance_lifecycle::{
     from_the_shelf,
 };
 use quittance_ports::{Line, StoreError, Versioned};
+use std::time::Duration;
 
 impl Engine {
     /// An answer that stands on the shelf, taken in the name of a placement that shares with nobody. A store that does not
@@ -16,12 +17,12 @@ impl Engine {
     pub(crate) async fn take_from_shelf(
         &self,
         claimant: Key,
-        terms: &Terms,
+        (terms, collected_in): (&Terms, Duration),
         policy: &Policy,
         now: Timestamp,
     ) -> Result<Option<Placed>, PlaceError> {
         let found = loop {
-            match self.take(claimant, terms, &from_the_shelf(policy)).await {
+            match self.take(claimant, terms, collected_in, &from_the_shelf(policy)).await {
                 Ok(found) => break found,
                 Err(error @ StoreError::Corrupt { .. }) => return Err(error.into()),
                 Err(error) if self.now() >= now + self.settings.place_wait => return Err(error.into()),
@@ -55,11 +56,12 @@ impl Engine {
         };
         self.settings.targets.check(&kind, &draft)?;
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
+        let collected_in = draft.collected_in;
         let (key, terms) = self.check(&kind, draft, &policy)?;
         if !terms.takes_stock {
             return Ok(None);
         }
-        self.take_from_shelf(key, &terms, &policy, self.now()).await
+        self.take_from_shelf(key, (&terms, collected_in), &policy, self.now()).await
     }
 
     /// Nothing has been bought for this order yet: if the shelf has an answer for it, nothing need be.
@@ -70,7 +72,9 @@ impl Engine {
         if !order.terms.takes_stock || !waits || order.deadline <= self.now() {
             return Ok(Err(found));
         }
-        let Some(taken) = self.take(order.claimant(), &order.terms, &Tally::default()).await? else {
+        let Some(taken) =
+            self.take(order.claimant(), &order.terms, Duration::ZERO, &Tally::default()).await?
+        else {
             if is_new {
                 self.note_missed(&order.terms);
             }
@@ -103,9 +107,16 @@ impl Engine {
         }
     }
 
-    async fn take(&self, by: Key, terms: &Terms, tally: &Tally) -> Result<Option<Versioned>, StoreError> {
+    async fn take(
+        &self,
+        by: Key,
+        terms: &Terms,
+        collected_in: Duration,
+        tally: &Tally,
+    ) -> Result<Option<Versioned>, StoreError> {
         let at = self.now();
-        let taken = self.world.store.take(&terms.target, at + terms.min_life, &by, at, tally).await;
+        let good_until = at + terms.min_life + collected_in;
+        let taken = self.world.store.take(&terms.target, good_until, &by, at, tally).await;
         let taken = taken.inspect_err(|error| self.note_error(error))?;
         if let Some(found) = &taken {
             self.note_commit(&found.order);

@@ -183,6 +183,7 @@ impl ClassicDoor {
             params: wanted.params,
             reuse: is_fresh_wanted.then_some(Reuse::Exclusive),
             no_stock: is_fresh_wanted || no_stock,
+            collected_in: crate::desk::COLLECTED_IN,
             callback,
             ..Wish::default()
         })

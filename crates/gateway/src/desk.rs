@@ -28,6 +28,10 @@ const PAGES_MAX: usize = 8;
 /// How often the open orders of tenants with a limit are counted anew where other nodes work on the same orders.
 const COUNT_SPAN: Duration = Duration::from_secs(10);
 
+/// Whoever is given a number, and not the answer itself, comes for it later: clients of both protocols first look after 5 to
+/// 15 seconds, and an answer that is too old by then is for nothing.
+pub(crate) const COLLECTED_IN: Duration = Duration::from_secs(15);
+
 /// What a caller wants.
 #[derive(Clone, Debug, Default)]
 pub struct Wish {
@@ -39,6 +43,8 @@ pub struct Wish {
     pub min_life: Option<Duration>,
     /// Whether an answer from the shelf will not do.
     pub no_stock: bool,
+    /// How long he may take to come for an answer that is there already.
+    pub collected_in: Duration,
     /// Whom to call when it has come to something, and in which dialect (see `outbound`).
     pub callback: Option<(String, &'static str)>,
     /// Whether an order that is in flight already is a conflict, rather than one to join.
@@ -267,6 +273,7 @@ impl Desk {
             patience: wish.patience,
             min_life: wish.min_life,
             no_stock: wish.no_stock || caller.is_fresh_wanted,
+            collected_in: wish.collected_in,
             slot: None,
         };
         self.check_host(settings, &wish.kind, &draft)?;

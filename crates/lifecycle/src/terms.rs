@@ -78,6 +78,8 @@ pub struct Draft {
     pub min_life: Option<Duration>,
     /// Whether an answer from the shelf will not do.
     pub no_stock: bool,
+    /// How long the caller may take to collect an answer that is there already: it must have the life that he needs then.
+    pub collected_in: Duration,
     /// The place in a pool that this order is to fill, if it is for the shelf and not for a caller.
     pub slot: Option<Slot>,
 }
@@ -150,6 +152,7 @@ impl Draft {
             patience: None,
             min_life: None,
             no_stock: false,
+            collected_in: Duration::ZERO,
             slot: None,
         }
     }

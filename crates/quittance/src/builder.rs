@@ -360,7 +360,8 @@ impl Builder {
         let gateway = self.gateway.zip(hub).map(|(setup, hub)| {
             let tenants = Tenants::new(setup.tenants, setup.admin).with_reuse(setup.reuse);
             let desk = Desk::new(Arc::clone(&engine), provider, clock, tenants, hub, outbound);
-            Gateway::new(desk.with_roster(Arc::clone(&roster)), setup.settings)
+            let desk = desk.with_roster(Arc::clone(&roster)).with_books(Arc::clone(&store));
+            Gateway::new(desk, setup.settings)
         });
         Ok(Quittance { engine, store, roster, number, gateway, running: Arc::default() })
     }

@@ -2,6 +2,7 @@
 //! hold: when that closes, because the owner was dropped or because our process was killed with -9, it ends the server
 //! and removes the directory.
 
+use crate::port::free_port;
 use crate::proc::{children, is_alive, signal};
 use crate::program::User;
 use crate::wait::until;
@@ -56,6 +57,31 @@ impl Home {
         let pids = BufReader::new(shell.stdout.take().expect("it is piped"));
         Guardian { shell, orders, pids, dir: self.dir, pid: 0 }
     }
+}
+
+/// How many ports are tried: somebody else may take one between the moment it is found free and the moment it is used.
+const STARTS_MAX: u32 = 5;
+
+/// A server on a port that nobody else has, ready when this returns.
+pub(crate) fn started(
+    name: &str,
+    prepare: impl Fn(u16) -> Guardian,
+    is_ready: impl Fn(&Guardian, u16) -> bool,
+) -> (Guardian, u16) {
+    let mut why = String::new();
+    for _ in 0..STARTS_MAX {
+        let port = free_port();
+        let mut guardian = prepare(port);
+        guardian.start();
+        match guardian.ready(|guardian| is_ready(guardian, port)) {
+            Ok(()) => return (guardian, port),
+            Err(log) => why = log,
+        }
+        if !why.contains("in use") {
+            break;
+        }
+    }
+    panic!("{name} does not start: {why}");
 }
 
 #[derive(Debug)]

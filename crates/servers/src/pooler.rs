@@ -1,14 +1,12 @@
 //! PgBouncer in transaction mode in front of a PostgreSQL: no two statements outside a transaction need meet the same
 //! session.
 
-use crate::guardian::{Guardian, Home};
-use crate::port::free_port;
+use crate::guardian::{Guardian, Home, started};
 use crate::postgres::Postgres;
 use crate::program::{User, program};
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
 
-const STARTS_MAX: u32 = 5;
 const NAME: &str = "quittance";
 
 #[derive(Debug)]
@@ -22,23 +20,14 @@ impl Pooler {
     /// With its log, if it does not start.
     #[must_use]
     pub fn start(postgres: &Postgres) -> Self {
-        let mut why = String::new();
-        for _ in 0..STARTS_MAX {
-            let (port, home) = (free_port(), Home::new(User::not_root()));
+        let prepare = |port| {
+            let home = Home::new(User::not_root());
             let file = home.dir.join("pgbouncer.ini");
             fs::write(&file, config(port, postgres.port())).expect("a new directory can be written");
-            let command = [program("pgbouncer").into_os_string(), file.into_os_string()];
-            let mut guardian = home.guarded("KILL", command);
-            guardian.start();
-            match guardian.ready(|_| listens(port)) {
-                Ok(()) => return Self { guardian, port },
-                Err(log) => why = log,
-            }
-            if !why.contains("in use") {
-                break;
-            }
-        }
-        panic!("PgBouncer does not start: {why}");
+            home.guarded("KILL", [program("pgbouncer").into_os_string(), file.into_os_string()])
+        };
+        let (guardian, port) = started("PgBouncer", prepare, |_, port| listens(port));
+        Self { guardian, port }
     }
 
     #[must_use]

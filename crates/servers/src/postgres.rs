@@ -1,7 +1,6 @@
 //! One PostgreSQL server with a database and a superuser, both called `quittance`, whom it trusts on loopback.
 
-use crate::guardian::{Guardian, Home};
-use crate::port::free_port;
+use crate::guardian::{Guardian, Home, started};
 use crate::program::{User, beside, program};
 use std::ffi::OsString;
 use std::fs;
@@ -13,7 +12,6 @@ use std::sync::OnceLock;
 const NAME: &str = "quittance";
 /// Within the server's directory.
 const BASE: &str = "base";
-const STARTS_MAX: u32 = 5;
 /// Quick to start and small; as durable as it is by default, because that is what tests are about.
 const SETTINGS: [&str; 9] = [
     "listen_addresses=127.0.0.1",
@@ -41,23 +39,15 @@ impl Postgres {
     /// With its log, if it does not start.
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
-        let mut why = String::new();
-        for _ in 0..STARTS_MAX {
-            let (port, home) = (free_port(), Home::new(User::not_root()));
+        let prepare = |port| {
+            let home = Home::new(User::not_root());
             let base = home.dir.join(BASE);
             let copied = home.command(Path::new("cp")).arg("-a").arg(template()).arg(&base).status();
             assert!(copied.is_ok_and(|status| status.success()), "there is room for a copy");
-            let mut guardian = home.guarded("QUIT", command(&base, port, settings));
-            guardian.start();
-            match guardian.ready(is_ready) {
-                Ok(()) => return Self { guardian, port },
-                Err(log) => why = log,
-            }
-            if !why.contains("in use") {
-                break;
-            }
-        }
-        panic!("PostgreSQL does not start: {why}");
+            home.guarded("QUIT", command(&base, port, settings))
+        };
+        let (guardian, port) = started("PostgreSQL", prepare, |guardian, _| is_ready(guardian));
+        Self { guardian, port }
     }
 
     #[must_use]

@@ -1,7 +1,6 @@
 //! One Redis server.
 
-use crate::guardian::{Guardian, Home};
-use crate::port::free_port;
+use crate::guardian::{Guardian, Home, started};
 use crate::program::program;
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -11,8 +10,6 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// How often another port is tried when somebody else was quicker.
-const STARTS_MAX: u32 = 5;
 const REPLY_WAIT: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
@@ -38,22 +35,14 @@ impl Redis {
 
     /// With arguments that follow from its port and its directory.
     pub(crate) fn launch(args: impl Fn(u16, &Path) -> Vec<OsString>) -> Self {
-        let mut why = String::new();
-        for _ in 0..STARTS_MAX {
-            let (port, home) = (free_port(), Home::new(None));
+        let prepare = |port| {
+            let home = Home::new(None);
             let mut command = vec![program("redis-server").into_os_string()];
             command.extend(args(port, &home.dir));
-            let mut guardian = home.guarded("KILL", command);
-            guardian.start();
-            match guardian.ready(|_| answers(port)) {
-                Ok(()) => return Self { guardian, port },
-                Err(log) => why = log,
-            }
-            if !why.contains("in use") {
-                break;
-            }
-        }
-        panic!("Redis does not start: {why}");
+            home.guarded("KILL", command)
+        };
+        let (guardian, port) = started("Redis", prepare, |_, port| answers(port));
+        Self { guardian, port }
     }
 
     #[must_use]

@@ -71,10 +71,12 @@ const HELP: &str = "\
 Lives many simulated lives and checks every promise on every order.
 
 usage: quittance-sim [--lives N] [--first SEED] [--plants]
+       quittance-sim --pools [--demands N] [--seed N] [--json]
 
   --lives N      how many lives (20000)
   --first SEED   the seed of the first (0)
   --plants       plant each wrong idea and say how many lives it took to catch it
+  --pools        let pools size themselves through ten million orders, and print how they did
   SIM_SEED=n     (environment) replay one life and print its story
 ";
 

@@ -134,7 +134,7 @@ const ROOMS: &[Room] = &[
         ]),
         &["quittance-servers", "rcgen", "tempfile"],
     ),
-    room("quittance-servers", Only(&["rustix", "tempfile", "thiserror"]), &[]),
+    room("quittance-servers", Only(&["rustix", "tempfile"]), &[]),
     room(
         "quittance-json",
         Only(&["quittance-catalog", "quittance-lifecycle", "base64", "serde_json", "thiserror"]),

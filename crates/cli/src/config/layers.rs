@@ -82,6 +82,8 @@ pub(crate) const FILE_DEFAULT: &str = "quittance.toml";
 /// The passwords of two stores between which orders are copied.
 pub(crate) const FROM_PASSWORD: &str = "QUITTANCE_FROM_PASSWORD";
 pub(crate) const TO_PASSWORD: &str = "QUITTANCE_TO_PASSWORD";
+/// The operator's key, for commands that ask the daemon.
+pub(crate) const ADMIN_KEY: &str = "QUITTANCE_ADMIN_KEY";
 
 /// Where the config file is, if there is one. One that was named must exist.
 pub(crate) fn find_file(
@@ -170,7 +172,7 @@ fn is_ours(variable: &str) -> bool {
     let Some(rest) = variable.strip_prefix(PREFIX) else { return false };
     let is_kubernetes = rest == "PORT"
         || ["PORT_", "SERVICE_HOST", "SERVICE_PORT"].iter().any(|start| rest.starts_with(start));
-    ![FILE_VARIABLE, FROM_PASSWORD, TO_PASSWORD].contains(&variable) && !is_kubernetes
+    ![FILE_VARIABLE, FROM_PASSWORD, TO_PASSWORD, ADMIN_KEY].contains(&variable) && !is_kubernetes
 }
 
 /// What providers, tenants and pools are called, in the order in which they were first named.

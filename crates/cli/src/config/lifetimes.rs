@@ -12,7 +12,7 @@ use super::span::render;
 use super::types::{KindTable, ProviderConfig};
 use quittance::LifeRule;
 use quittance_engine::targets::HostPattern;
-use quittance_lifecycle::Kind;
+use quittance_engine::with_life_rules;
 
 /// The entries of `[[lifetimes]]` that hold: those of a provider that is not asked hold for nobody.
 pub(super) fn lifetimes(
@@ -70,21 +70,14 @@ fn rule(effective: &Effective, kinds: &KindTable, table: &Name) -> Result<LifeRu
     Ok(LifeRule { kind, site: text("host").map(pattern), life, margin })
 }
 
-/// A kind as it is where the rules hold whose hosts `covers` says yes to.
-pub(crate) fn lived(rules: &[LifeRule], mut kind: Kind, covers: impl Fn(&HostPattern) -> bool) -> Kind {
-    for LifeRule { kind: named, site, life, margin } in rules {
-        let fits =
-            named.as_deref().is_none_or(|named| named == kind.name) && site.as_ref().is_none_or(&covers);
-        if !fits {
-            continue;
-        }
-        // What lives for ever is not made to die by a rule for all kinds.
-        if kind.life.is_some() || named.is_some() {
-            kind.life = life.or(kind.life);
-        }
-        kind.margin = margin.unwrap_or(kind.margin);
-    }
-    kind
+/// Hosts that stand for all others that the rules may tell apart from one another.
+fn sites(rules: &[LifeRule]) -> impl Iterator<Item = String> {
+    let of = |pattern: &HostPattern| match pattern.to_string() {
+        everywhere if everywhere == "*" => String::new(),
+        // It is one of those that the pattern is for.
+        host => host.trim_start_matches("*.").to_owned(),
+    };
+    rules.iter().map(move |rule| rule.site.as_ref().map_or_else(String::new, of))
 }
 
 /// That the last of these rules leaves no kind with a promise that cannot be kept.
@@ -95,11 +88,12 @@ fn fits_together(
     table: &Name,
 ) -> Result<(), ConfigError> {
     let Some(last) = rules.last() else { return Ok(()) };
-    for kind in kinds.all() {
-        if last.kind.as_deref().is_some_and(|named| named != kind.name) {
-            continue;
-        }
-        let kind = lived(rules, kind, |host| Some(host) == last.site.as_ref());
+    let is_meant = |site: &String| last.site.as_ref().is_none_or(|pattern| pattern.covers(site));
+    let sites: Vec<String> = sites(rules).filter(is_meant).collect();
+    let mut meant = kinds.all();
+    meant.retain(|kind| last.kind.as_deref().is_none_or(|named| named == kind.name));
+    for (kind, site) in meant.iter().flat_map(|kind| sites.iter().map(move |site| (kind, site))) {
+        let kind = with_life_rules(rules, kind, site);
         let Some(life) = kind.life else { continue };
         if kind.margin > life * 3 / 4 {
             let (margin, life) = (render(kind.margin), render(life));

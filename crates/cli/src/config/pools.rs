@@ -7,12 +7,12 @@ use super::effective::Effective;
 use super::entries::{count_at, list_at};
 use super::error::ConfigError;
 use super::file::POOLS;
-use super::lifetimes::lived;
 use super::name::Name;
 use super::origin::Origin;
 use super::value::{Raw, Shape, Value};
 use crate::tenant::check_name;
 use quittance::{DEFAULT_TENANT, PoolSpec};
+use quittance_engine::with_life_rules;
 use quittance_lifecycle::terms::site;
 use quittance_lifecycle::{Draft, Reuse, Timestamp, Value as Param};
 use quittance_pool::{Goal, Hours};
@@ -142,8 +142,7 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<(), ConfigError> {
     if let Err(why) = config.targets.check(&kind, &draft) {
         return unsound(table.clone(), "asks for what may not be bought", why.to_string());
     }
-    let host = site(&kind, &spec.params);
-    let kind = lived(&config.lifetimes, kind, |pattern| pattern.covers(&host));
+    let kind = with_life_rules(&config.lifetimes, &kind, &site(&kind, &spec.params));
     match draft.check(&kind, config.keys, &config.policy, Timestamp::ZERO, 0) {
         Ok(_) => Ok(()),
         Err(why) => unsound(table.clone(), "asks for what nobody can solve", why.to_string()),

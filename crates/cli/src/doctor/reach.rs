@@ -3,6 +3,7 @@
 
 use super::{Finding, State};
 use crate::config::{Config, TlsConfig};
+use crate::daemon::near;
 use crate::serve;
 use std::io;
 use std::net::SocketAddr;
@@ -60,12 +61,7 @@ pub(super) async fn callbacks(config: &Config, may_call_out: bool) -> Vec<Findin
 
 /// Whether a daemon of ours listens there.
 pub(crate) async fn is_daemon_at(listen: SocketAddr) -> bool {
-    let ip = match listen.ip() {
-        ip if ip.is_unspecified() && ip.is_ipv4() => std::net::Ipv4Addr::LOCALHOST.into(),
-        ip if ip.is_unspecified() => std::net::Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
-    };
-    let authority = SocketAddr::new(ip, listen.port()).to_string();
+    let authority = near(listen).to_string();
     let address = Address { authority, base: String::new(), is_https: false };
     let asked = tokio::time::timeout(REACH_WAIT, Box::pin(address.call("/healthz", &[]))).await;
     matches!(asked, Ok(Ok(head)) if status(&head) == Some(200))

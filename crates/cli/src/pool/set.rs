@@ -1,25 +1,25 @@
 //! `quittance pool set`: what was typed laid over what is there, so that nothing is lost by what was not said; and then what
 //! has changed, with what it was.
 
-use super::{DOOR, OrNot, SetArgs, all, exit_of, shown};
+use super::{OrNot, SetArgs, shown};
 use crate::config::Config;
 use crate::exit::{Exit, Trouble};
 use crate::output::harmless;
-use crate::{node, output, tenant};
+use crate::stockroom::Stockroom;
+use crate::{output, tenant};
 use quittance::{DEFAULT_TENANT, Goal, Hours, PoolSpec, Value as Param};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-pub(super) async fn run(args: SetArgs, config: &Config) -> Result<Exit, Trouble> {
-    let node = node::open_or_ask(config, DOOR).await?;
-    let before =
-        all(&node).await?.into_iter().map(|pool| pool.sheet.spec).find(|spec| spec.name == args.name);
+pub(super) async fn run(args: SetArgs, stockroom: &Stockroom, config: &Config) -> Result<Exit, Trouble> {
+    let pools = stockroom.pools().await?.into_iter();
+    let before = pools.map(|pool| pool.spec).find(|spec| spec.name == args.name);
     let as_json = args.json;
     let spec = spec(args, before.as_ref(), config)?;
     // A write makes whoever keeps it look again, for nothing.
     if before.as_ref() != Some(&spec) {
-        node.set_pool(spec.clone()).await.map_err(|error| Trouble::of(exit_of(&error), &error))?;
+        stockroom.set(&spec).await?;
     }
     output::print(&match as_json {
         true => format!("{:#}\n", object(before.as_ref(), &spec)),
@@ -116,7 +116,7 @@ fn aspects(spec: &PoolSpec) -> Vec<(String, String)> {
         ("min life".into(), shown::min_life(spec)),
         ("state".into(), if spec.is_on { "on" } else { "off" }.into()),
     ];
-    let params = spec.params.iter().map(|(name, value)| (harmless(name), crate::dead::shown(name, value)));
+    let params = spec.params.iter().map(|(name, value)| (harmless(name), shown::param(name, value)));
     aspects.extend(params);
     aspects
 }

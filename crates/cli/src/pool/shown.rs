@@ -1,18 +1,26 @@
 //! Pools as people and scripts read them.
 
+use super::told::{Pool, is_concealed};
 use crate::config::{money, span};
 use crate::dead;
 use crate::output::{harmless, roughly};
 use crate::table::{self, Cell, PLAIN};
 use anstyle::{AnsiColor, Style};
 use quittance::lifecycle::{Money, Timestamp};
-use quittance::{Goal, LevelShown, PoolShown, PoolSpec, SystemClock};
+use quittance::{Goal, LevelShown, PoolSpec, SystemClock, Value as Param};
 use quittance_ports::Clock;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 const NOTE: Style = AnsiColor::Yellow.on_default();
-const HOUR_MS: u64 = 3_600_000;
+
+/// As for dead letters; of what the daemon hides, not even the length is known.
+pub(super) fn param(name: &str, value: &Param) -> String {
+    match value {
+        Param::Text(_) if is_concealed(value) => "(not shown)".into(),
+        _ => dead::shown(name, value),
+    }
+}
 
 pub(super) fn goal(goal: Goal) -> String {
     match goal {
@@ -51,14 +59,8 @@ pub(crate) const fn share(part: u64, all: u64) -> Option<u64> {
 }
 
 /// In thousandths of orders that the shelf has served.
-fn hits(pool: &PoolShown) -> Option<u64> {
+fn hits(pool: &Pool) -> Option<u64> {
     share(pool.demand.served, pool.demand.served.saturating_add(pool.demand.missed))
-}
-
-/// What it has set out to spend in this hour of the clock, and in how many refills.
-fn spent(pool: &PoolShown, now: Timestamp) -> (Money, u64) {
-    let spent = pool.sheet.spent;
-    if spent.hour == now.as_millis() / HOUR_MS { (spent.money, spent.refills) } else { (Money(0), 0) }
 }
 
 fn rate(level: &LevelShown) -> f64 {
@@ -68,7 +70,7 @@ fn rate(level: &LevelShown) -> f64 {
 pub(super) fn spec_json(spec: &PoolSpec) -> Map<String, Value> {
     let PoolSpec { name, tenant, kind, params, goal, budget, hours, min_life, is_on } = spec;
     let params: Map<String, Value> =
-        params.iter().map(|(name, value)| (name.clone(), dead::shown(name, value).into())).collect();
+        params.iter().map(|(name, value)| (name.clone(), param(name, value).into())).collect();
     let (service_level, size) = match goal {
         Goal::Served { permille } => (Some(f64::from(*permille) / 1000.0), None),
         Goal::Fixed { size } => (None, Some(size)),
@@ -85,21 +87,20 @@ pub(super) fn spec_json(spec: &PoolSpec) -> Map<String, Value> {
     }
 }
 
-pub(crate) fn as_json(pool: &PoolShown) -> Value {
-    let mut object = spec_json(&pool.sheet.spec);
-    let (money, refills) = spent(pool, SystemClock.now());
-    let level = pool.sheet.level.as_ref().map(|level| {
+pub(crate) fn as_json(pool: &Pool) -> Value {
+    let mut object = spec_json(&pool.spec);
+    let level = pool.level.as_ref().map(|level| {
         json!({
             "size": level.size, "why": level.why, "fresh": level.fresh, "on_their_way": level.on_their_way,
             "rate_per_s": rate(level), "lead_s": level.lead.as_secs_f64(), "at_ms": level.at.as_millis(),
         })
     });
     let more = json!({
-        "makes_sense": pool.target.is_some(), "usable_s": pool.usable.as_secs_f64(), "level": level,
+        "makes_sense": pool.makes_sense, "usable_s": pool.usable.as_secs_f64(), "level": level,
         "served": pool.demand.served, "missed": pool.demand.missed,
         "hit_rate": hits(pool).map(|permille| permille as f64 / 1000.0),
-        "spent_micros": money.0, "refills": refills,
-        "price_micros": pool.sheet.price.map(|price| price.0),
+        "spent_micros": pool.spent.0, "refills": pool.refills,
+        "price_micros": pool.price.map(|price| price.0),
     });
     if let Value::Object(more) = more {
         object.extend(more);
@@ -110,17 +111,17 @@ pub(crate) fn as_json(pool: &PoolShown) -> Value {
 const HEADINGS: [&str; 9] =
     ["NAME", "KIND", "KEEPS", "LEVEL", "FRESH", "COMING", "ORDERS/S", "SERVED", "WHY"];
 
-fn why(pool: &PoolShown) -> Cell {
-    match &pool.sheet.level {
-        _ if pool.target.is_none() => (NOTE, "what it asks for makes no sense here any more".into()),
+fn why(pool: &Pool) -> Cell {
+    match &pool.level {
+        _ if !pool.makes_sense => (NOTE, "what it asks for makes no sense here any more".into()),
         Some(level) => (PLAIN, harmless(&level.why)),
         None => (NOTE, "no node has looked at it yet".into()),
     }
 }
 
-fn cells(pool: &PoolShown) -> [Cell; 9] {
-    let spec = &pool.sheet.spec;
-    let level = pool.sheet.level.as_ref();
+fn cells(pool: &Pool) -> [Cell; 9] {
+    let spec = &pool.spec;
+    let level = pool.level.as_ref();
     let told = |tell: fn(&LevelShown) -> String| (PLAIN, level.map_or("-".into(), tell));
     let plain = |text: String| (PLAIN, text);
     [
@@ -136,16 +137,15 @@ fn cells(pool: &PoolShown) -> [Cell; 9] {
     ]
 }
 
-pub(crate) fn as_table(pools: &[PoolShown]) -> String {
+pub(crate) fn as_table(pools: &[Pool]) -> String {
     if pools.is_empty() {
         return "There are no pools: `quittance pool set --help` says how to make one.\n".into();
     }
     table::render(HEADINGS, pools.iter().map(cells))
 }
 
-pub(super) fn as_text(pool: &PoolShown) -> String {
-    let (spec, now) = (&pool.sheet.spec, SystemClock.now());
-    let (money, refills) = spent(pool, now);
+pub(super) fn as_text(pool: &Pool) -> String {
+    let (spec, now) = (&pool.spec, SystemClock.now());
     let mut text = String::new();
     let mut line = |name: &str, words: &str| _ = writeln!(text, "{name:<11}{words}");
     line("pool", &format!("{}{}", harmless(&spec.name), if spec.is_on { "" } else { " (off)" }));
@@ -155,9 +155,10 @@ pub(super) fn as_text(pool: &PoolShown) -> String {
     line(
         "budget",
         &format!(
-            "{}; set out to spend in this one: {} ({refills} refills)",
+            "{}; set out to spend in this one: {} ({} refills)",
             budget(spec),
-            money::render(money)
+            money::render(pool.spent),
+            pool.refills
         ),
     );
     line("hours", &hours(spec));
@@ -166,8 +167,8 @@ pub(super) fn as_text(pool: &PoolShown) -> String {
         "min life",
         &format!("{}; an answer can be handed out for {usable} s after its solve", min_life(spec)),
     );
-    match &pool.sheet.level {
-        Some(level) if pool.target.is_some() => of_level(&mut line, pool, level, now),
+    match &pool.level {
+        Some(level) if pool.makes_sense => of_level(&mut line, pool, level, now),
         _ => line("level", &why(pool).1),
     }
     let (served, all) = (pool.demand.served, pool.demand.served.saturating_add(pool.demand.missed));
@@ -175,12 +176,12 @@ pub(super) fn as_text(pool: &PoolShown) -> String {
     line("served", &format!("{served} of {all} orders{part}, since the nodes that are there started"));
     text.push_str("\nparameters\n");
     for (name, value) in &spec.params {
-        _ = writeln!(text, "  {:<18} {}", harmless(name), dead::shown(name, value));
+        _ = writeln!(text, "  {:<18} {}", harmless(name), param(name, value));
     }
     text
 }
 
-fn of_level(line: &mut impl FnMut(&str, &str), pool: &PoolShown, level: &LevelShown, now: Timestamp) {
+fn of_level(line: &mut impl FnMut(&str, &str), pool: &Pool, level: &LevelShown, now: Timestamp) {
     let LevelShown { at, size, why, lead, fresh, on_their_way, .. } = level;
     line("level", &format!("{size}: {}", harmless(why)));
     line("shelf", &format!("{fresh} fresh, {on_their_way} on their way ({} ago)", roughly(now.since(*at))));
@@ -188,7 +189,7 @@ fn of_level(line: &mut impl FnMut(&str, &str), pool: &PoolShown, level: &LevelSh
         "demand",
         &format!("{:.3} orders a second; an answer takes {:.1} s to come", rate(level), lead.as_secs_f64()),
     );
-    if let Some(price) = pool.sheet.price.filter(|price| price.0 > 0) {
+    if let Some(price) = pool.price.filter(|price| price.0 > 0) {
         let micros = level.rate_milli.saturating_mul(3600).saturating_mul(price.0) / 1000;
         let words = format!(
             "{} each, so the orders that come cost about {} an hour, with a pool or without; what spoils comes on top",
@@ -202,10 +203,14 @@ fn of_level(line: &mut impl FnMut(&str, &str), pool: &PoolShown, level: &LevelSh
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quittance::{Demand, Hours, PoolSheet, Spent, Value as Param};
+    use quittance::{Demand, Hours, PoolSheet, PoolShown, Spent};
     use std::time::Duration;
 
-    fn pool() -> PoolShown {
+    fn pool() -> Pool {
+        Pool::of_store(stored(), SystemClock.now())
+    }
+
+    fn stored() -> PoolShown {
         let spec = PoolSpec {
             name: "login".into(),
             tenant: "default".into(),
@@ -227,7 +232,7 @@ mod tests {
             fresh: 3,
             on_their_way: 1,
         };
-        let spent = Spent { hour: now.as_millis() / HOUR_MS, money: Money(410_000), refills: 137 };
+        let spent = Spent { hour: now.as_millis() / 3_600_000, money: Money(410_000), refills: 137 };
         PoolShown {
             sheet: PoolSheet {
                 spec,
@@ -286,17 +291,17 @@ mod tests {
 
     #[test]
     fn what_was_spent_in_another_hour_does_not_count_for_this_one() {
-        let mut pool = pool();
-        pool.sheet.spent.hour -= 1;
-        assert_eq!(as_json(&pool)["spent_micros"], 0);
+        let mut stored = stored();
+        stored.sheet.spent.hour -= 1;
+        assert_eq!(as_json(&Pool::of_store(stored, SystemClock.now()))["spent_micros"], 0);
     }
 
     #[test]
     fn a_pool_that_nobody_has_looked_at_or_that_makes_no_sense_says_so() {
         let mut pool = pool();
-        pool.sheet.level = None;
+        pool.level = None;
         assert!(plain(&as_text(&pool)).contains("no node has looked"), "{}", as_text(&pool));
-        pool.target = None;
+        pool.makes_sense = false;
         for text in [as_text(&pool), as_table(&[pool.clone()])] {
             assert!(plain(&text).contains("makes no sense here"), "{text}");
         }

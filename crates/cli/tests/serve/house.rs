@@ -126,10 +126,14 @@ impl House {
 
     /// Another command, beside the daemon.
     pub(crate) fn run(&self, args: &[&str]) -> Ended {
+        self.run_with(args, &[])
+    }
+
+    pub(crate) fn run_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Ended {
         let mut command = Command::new(BINARY);
         command.args(args);
         self.settle(&mut command);
-        finish(&mut command)
+        finish(command.envs(variables.iter().copied()))
     }
 
     /// A start that comes to nothing.

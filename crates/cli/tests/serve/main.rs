@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may end where it is")]
 
 mod house;
+mod pools;
 mod secrets;
 mod systemd;
 mod tls;
@@ -87,30 +88,6 @@ fn with_a_tenant_others_are_let_in_with_its_key_alone() {
     assert!(balance(key).parse::<f64>().is_ok(), "{}", balance(key));
     assert_eq!(balance("00000000000000000000000000000000"), "ERROR_KEY_DOES_NOT_EXIST");
     assert_eq!(daemon.end(Signal::TERM).code, Some(0));
-}
-
-#[test]
-fn pools_of_the_configuration_are_set_when_it_starts_and_who_cannot_have_the_store_is_told_where_to_ask() {
-    let house = House::new();
-    let pool = [
-        "pools.login.kind=turnstile",
-        "pools.login.service_level=0.95",
-        "pools.login.params.sitekey=0x4A",
-        "pools.login.params.pageurl=https://example.com/",
-    ];
-    let pool: Vec<&str> = pool.iter().flat_map(|set| ["--set", set]).collect();
-    let daemon = house.serve(&pool);
-    for args in [&["pool", "list"][..], &["pool", "remove", "login"], &["stock"]] {
-        let ended = house.run(args);
-        assert_eq!(ended.code, Some(5), "{ended:?}");
-        assert!(ended.err.contains("is in use") && ended.err.contains(" at /v1/"), "{ended:?}");
-    }
-    assert_eq!(daemon.end(Signal::TERM).code, Some(0));
-    let listed = house.run(&["pool", "list", "--json"]);
-    let pools: serde_json::Value = serde_json::from_str(&listed.out).unwrap_or_else(|_| panic!("{listed:?}"));
-    assert_eq!((&pools[0]["name"], &pools[0]["service_level"]), (&"login".into(), &0.95.into()));
-    let wrong = house.fails(&[&pool[..], &["--set", "pools.login.kind=image"]].concat());
-    assert_eq!(wrong.code, Some(4), "{wrong:?}");
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn nothing_is_lost(callers: &Callers, dead: &[Value], ledger: &Ledger) {
 }
 
 /// No second payment without a reason that stands in the books.
-fn paid_once(ended: &Ended, ledger: &Ledger) {
+pub(crate) fn paid_once(ended: &Ended, ledger: &Ledger) {
     let (taken, paid) = (ledger.accepted(), ended.book("paid"));
     let bought = ledger.by_page().len() as u64;
     // A task that gave nothing may be bought again; so may one of which no word came, and that is counted as a double.

@@ -15,6 +15,7 @@ mod rolling;
 mod server;
 mod sight;
 mod spill;
+mod stock;
 mod storms;
 mod takeover;
 

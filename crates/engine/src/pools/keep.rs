@@ -21,7 +21,7 @@ const NONE_SPAN: Duration = Duration::from_secs(10);
 /// How often an order on its way to a shelf is asked how it stands.
 const CHECK_SPAN: Duration = Duration::from_secs(2);
 /// How often a level that only drifts is written down for people to read.
-const SHOWN_SPAN: Duration = Duration::from_secs(30);
+const SHOWN_SPAN: Duration = Duration::from_secs(5);
 /// How long a pool rests whose refill came to nothing, and how long at most when that goes on.
 const REST: Duration = Duration::from_secs(30);
 const REST_MAX: Duration = Duration::from_secs(900);

@@ -74,7 +74,9 @@ impl Said {
         let wanted = quittance_json::understand(&task)?;
         let reuse = is_fresh_wanted.then_some(Reuse::Exclusive);
         let no_stock = is_fresh_wanted;
-        Ok(Wish { kind: wanted.kind, params: wanted.params, reuse, no_stock, callback, ..Wish::default() })
+        let collected_in = crate::desk::COLLECTED_IN;
+        let (kind, params) = (wanted.kind, wanted.params);
+        Ok(Wish { kind, params, reuse, no_stock, collected_in, callback, ..Wish::default() })
     }
 
     /// Many write out that there is none.

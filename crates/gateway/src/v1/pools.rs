@@ -323,10 +323,12 @@ fn not_set(why: PoolError, now: Timestamp) -> Refused {
         PoolError::BadName { .. } => {
             Refused::bad("name", "A pool's name has 1 to 64 letters, digits, dots, dashes and underscores.")
         }
+        PoolError::TooLarge { .. } => Refused::bad("params", detail),
         PoolError::BadGoal => Refused::bad("service_level", detail),
         PoolError::BadHours => Refused::bad("hours", detail),
         PoolError::Place(why) => not_placed(why, detail, now),
         PoolError::CannotBeKept { .. } => Refused::bad("kind", detail),
+        PoolError::SameTarget { .. } => Code::PoolBusy.because(detail),
         PoolError::NoRoom => Code::TooManyPools.because(detail),
         PoolError::Conflict => Code::PoolBusy.because(detail),
         PoolError::Store(error) => store_trouble(&error),

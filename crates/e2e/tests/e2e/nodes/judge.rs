@@ -1,6 +1,7 @@
 //! The judge of what nodes did together: what callers were told, the provider's ledger, the books of the store and its
 //! dead letters must agree, whatever happened meanwhile.
 
+use crate::death::paid_once;
 use crate::engine::Ended;
 use crate::nodes::fleet::Fleet;
 use crate::nodes::load::{Load, Told};
@@ -77,19 +78,4 @@ fn nothing_is_lost(told: &Told, dead: &[Value], ledger: &Ledger) {
     }
     let refused: Vec<_> = told.ends.iter().filter(|(n, _)| !told.accepted.contains_key(n)).collect();
     assert!(refused.is_empty(), "refused for good, with nothing wrong about them: {refused:?}");
-}
-
-/// No second payment without a reason that stands in the books.
-fn paid_once(ended: &Ended, ledger: &Ledger) {
-    let (taken, paid) = (ledger.accepted(), ended.book("paid"));
-    let bought = ledger.by_page().len() as u64;
-    let for_nothing = ledger.total("failed") + ledger.total("vanished") + ended.book("wasted");
-    let doubles = ended.book("possible_doubles");
-    assert!(
-        taken - bought <= for_nothing + doubles,
-        "{taken} taken for {bought} captchas; {for_nothing} gave nothing, {doubles} possible doubles"
-    );
-    let doubts = ended.book("doubts") - ended.book("recovered_from_doubt");
-    assert!(paid <= taken && taken <= paid + doubts, "{taken} taken, {paid} paid, {doubts} doubts left");
-    assert!(taken <= ended.book("attempts"), "no task without an intent on record");
 }

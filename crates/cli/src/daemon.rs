@@ -1,0 +1,216 @@
+//! A daemon that has the store to itself, and is asked over HTTP by whoever finds it closed. Where it listens stands in the
+//! store's own folder, so it is never another one that is asked, whatever the configuration says.
+
+mod note;
+
+use crate::config::{ADMIN_KEY, Config, Environment};
+use crate::exit::{Exit, Trouble};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::TokioIo;
+use quittance::embedded;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+use tokio::net::TcpStream;
+
+pub(crate) use note::Note;
+
+/// For one question and all of its answer. The daemon itself gives up on its store before that.
+const ANSWER_WAIT: Duration = Duration::from_secs(20);
+/// More than all pools and a thousand lines of the books.
+const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
+
+/// Where a listener is reached from the machine that it is on.
+pub(crate) fn near(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+pub(crate) struct Daemon {
+    at: SocketAddr,
+    key: Option<HeaderValue>,
+    /// What to do if its operator has no key at all.
+    is_keyless: bool,
+}
+
+/// What it says when it does not do something (RFC 9457).
+#[derive(Debug, Deserialize)]
+struct Problem {
+    code: String,
+    detail: String,
+}
+
+/// Why there is nothing to read.
+pub(crate) enum NoAnswer {
+    /// There is no such thing there.
+    Nothing,
+    Trouble(Trouble),
+}
+
+impl From<Trouble> for NoAnswer {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+impl Daemon {
+    /// The one that has the store, if it is a daemon; `error` says that somebody has.
+    pub(crate) fn that_has_it(
+        error: &embedded::OpenError,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Option<Self>, Trouble> {
+        let embedded::OpenError::InUse { dir, pid: Some(pid) } = error else { return Ok(None) };
+        let Some(at) = Note::of(dir).read(*pid) else { return Ok(None) };
+        let typed = environment.get(ADMIN_KEY).map(str::trim).filter(|key| !key.is_empty());
+        let key = typed.map(|key| {
+            let mut shown = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| {
+                let what = format!("{ADMIN_KEY} has a character that no key has");
+                Trouble::new(Exit::Config, what)
+            })?;
+            shown.set_sensitive(true);
+            Ok(shown)
+        });
+        let is_keyless = config.admin.is_none();
+        Ok(Some(Self { at: near(at), key: key.transpose()?, is_keyless }))
+    }
+
+    pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Trouble> {
+        match self.ask(Method::GET, path, None).await {
+            Ok(body) => serde_json::from_slice(&body).map_err(|error| self.strange(&error.to_string())),
+            Err(NoAnswer::Nothing) => Err(self.strange("it knows nothing of it")),
+            Err(NoAnswer::Trouble(trouble)) => Err(trouble),
+        }
+    }
+
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<Bytes, NoAnswer> {
+        let (status, answer) = match tokio::time::timeout(ANSWER_WAIT, self.call(method, path, body)).await {
+            Ok(Ok(answered)) => answered,
+            Ok(Err(why)) => return Err(self.silent(&why).into()),
+            Err(_) => {
+                return Err(self.silent(&format!("no answer within {} s", ANSWER_WAIT.as_secs())).into());
+            }
+        };
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let Ok(problem) = serde_json::from_slice::<Problem>(&answer) else {
+            return Err(self.strange(&format!("it answers with {status}")).into());
+        };
+        match problem.code.as_str() {
+            "unknown_pool" => Err(NoAnswer::Nothing),
+            _ => Err(self.refused(status, &problem).into()),
+        }
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Result<(StatusCode, Bytes), String> {
+        let stream = TcpStream::connect(self.at).await.map_err(|error| error.to_string())?;
+        let (mut sender, connection) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(HOST, self.at.to_string())
+            .header(USER_AGENT, AGENT)
+            .header(ACCEPT, "application/json");
+        if let Some(key) = &self.key {
+            request = request.header(AUTHORIZATION, key);
+        }
+        if body.is_some() {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
+        let answered = async {
+            let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
+            let status = answer.status();
+            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+            Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+        };
+        // The connection does the work, and has nothing to say that the answer does not say better.
+        tokio::pin!(answered);
+        tokio::select! {
+            answered = &mut answered => answered,
+            _ = connection => answered.await,
+        }
+    }
+
+    fn silent(&self, why: &str) -> Trouble {
+        let what = format!(
+            "a daemon has the store to itself, and does not answer at http://{} ({why}): ask again, or look at its log",
+            self.at
+        );
+        Trouble::new(Exit::Store, what)
+    }
+
+    pub(crate) fn strange(&self, why: &str) -> Trouble {
+        let what = format!(
+            "what answers at http://{} cannot be understood ({why}): is it another version of this command?",
+            self.at
+        );
+        Trouble::new(Exit::Store, what)
+    }
+
+    fn refused(&self, status: StatusCode, Problem { code, detail }: &Problem) -> Trouble {
+        match code.as_str() {
+            "unauthorized" | "forbidden" => Trouble::new(Exit::Config, self.locked_out()),
+            "pool_busy" | "too_many_pools" => Trouble::new(Exit::Bad, detail),
+            _ if status == StatusCode::CONFLICT || !status.is_client_error() => {
+                Trouble::new(Exit::Store, format!("the daemon at http://{} says: {detail}", self.at))
+            }
+            _ => Trouble::new(Exit::Usage, detail),
+        }
+    }
+
+    fn locked_out(&self) -> String {
+        let at = self.at;
+        match &self.key {
+            Some(_) => format!(
+                "the daemon at http://{at} does not take what {ADMIN_KEY} holds: it must be the operator's key"
+            ),
+            None if self.is_keyless => format!(
+                "the daemon at http://{at} has tenants and no operator's key, so nobody may ask it: `quittance tenant new \
+                 --admin` makes one; set it, start the daemon again, and put the key into {ADMIN_KEY}"
+            ),
+            None => format!("the daemon at http://{at} wants the operator's key: put it into {ADMIN_KEY}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_for_everybody_is_reached_on_this_machine() {
+        for (listen, expected) in [
+            ("0.0.0.0:8780", "127.0.0.1:8780"),
+            ("[::]:8780", "[::1]:8780"),
+            ("192.0.2.7:80", "192.0.2.7:80"),
+            ("127.0.0.1:1", "127.0.0.1:1"),
+        ] {
+            assert_eq!(near(listen.parse().unwrap()), expected.parse().unwrap());
+        }
+    }
+}
