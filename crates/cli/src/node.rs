@@ -213,7 +213,9 @@ fn start_trouble(error: &StartError) -> Trouble {
         | StartError::Home { .. }
         | StartError::Spill { .. }
         | StartError::Secret(_) => Exit::Store,
-        StartError::Pool { source, .. } => crate::pool::exit_of(source),
+        StartError::Pool { source, .. } if crate::pool::exit_of(source) == Exit::Store => Exit::Store,
+        // It stands in the configuration, so it is mended there.
+        StartError::Pool { .. } => Exit::Config,
         StartError::NoProvider
         | StartError::BadPattern(_)
         | StartError::NoHome

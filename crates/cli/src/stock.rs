@@ -33,7 +33,8 @@ when they were handed out, SOONER how much sooner they were there than if they h
 
 LIFE is how long answers of that target are trusted. Callers who report that the site refused an answer
 (`reportbad`) lower it, when three or more refusals of the last day came late in life: then it says what it
-would be otherwise, and how many refusals there were. It is never less than half.
+would be otherwise, and how many refusals there were. It is never less than half
+of the usable life, and the margin.
 
 A daemon that has an embedded store to itself is asked over HTTP, for 92 days at most. If an operator's key
 is configured (`admin`), put it into QUITTANCE_ADMIN_KEY.

@@ -98,11 +98,24 @@ impl Crowd {
                 && (!self.maybe_cancel(&engine, group, number).await)
                 && self.listen(number, &word).await
             {
+                self.maybe_complain(&engine, group, number);
                 return;
             }
             if locked(&self.truth).visits[number].told.is_some() {
                 return;
             }
+        }
+    }
+
+    /// Now and then an answer that was somebody's own is refused by its site.
+    fn maybe_complain(&self, engine: &Arc<Engine>, group: u64, number: usize) {
+        let visit = locked(&self.truth).visits[number].clone();
+        let is_his_own =
+            visit.who.starts_with("exclusive") && matches!(visit.told, Some((_, Told::Answer { .. })));
+        if let Some(key) = visit.key.filter(|_| is_his_own && locked(&self.dice).chance(100)) {
+            let engine = Arc::clone(engine);
+            // Whether it is heard is nothing to him.
+            self.executor.spawn(group, async move { drop(engine.report(&key, false).await) });
         }
     }
 

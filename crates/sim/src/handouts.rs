@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select};
 use quittance_engine::{Engine, Outcome, Placed, Settings, World};
 use quittance_lifecycle::{
-    Decision, Delivery, Draft, Event, Gate, Goods, Money, Order, Origin, Placement, Policy, Reuse, Slot, SubmitOutcome,
-    Tally, Timestamp, place, transition,
+    Decision, Delivery, Draft, Event, Gate, Goods, Money, Order, Origin, Placement, Policy, Reuse, Slot,
+    SubmitOutcome, Tally, Timestamp, place, transition,
 };
 use quittance_ports::{
     Clock, Commit, MemoryCourier, MemoryRoster, MemorySpill, Provider, Store, StoreError, Submission, Version,
@@ -193,7 +193,8 @@ impl Field {
         self.now.fetch_add(self.dice.in_range(1..3_000), Ordering::Relaxed);
         for number in 0..self.nodes.len() {
             if self.dice.chance(100) {
-                let jump = i64::try_from(self.dice.in_range(0..2 * JUMP_MAX.unsigned_abs())).unwrap_or(0) - JUMP_MAX;
+                let jump =
+                    i64::try_from(self.dice.in_range(0..2 * JUMP_MAX.unsigned_abs())).unwrap_or(0) - JUMP_MAX;
                 self.nodes[number].off_by.store(jump, Ordering::Relaxed);
                 self.seen.jumps += 1;
             }
@@ -205,7 +206,9 @@ impl Field {
     }
 
     fn page(shelf: usize) -> Draft {
-        Draft::new("ada").with("googlekey", &*format!("site-{shelf}")).with("pageurl", "https://example.com/drill")
+        Draft::new("ada")
+            .with("googlekey", &*format!("site-{shelf}"))
+            .with("pageurl", "https://example.com/drill")
     }
 
     /// About as many answers as are asked for, of every age: some with their whole life before them, some at its end.
@@ -238,7 +241,8 @@ impl Field {
         let mut served = Vec::new();
         for _ in 0..self.drill.crowd {
             let (shelf, node) = (self.dice.index(self.drill.shelves), self.dice.index(self.nodes.len()));
-            let needs = if self.dice.chance(200) { self.dice.in_range(5_000..MARGIN + 30_000) } else { MARGIN };
+            let needs =
+                if self.dice.chance(200) { self.dice.in_range(5_000..MARGIN + 30_000) } else { MARGIN };
             let patience = if self.dice.chance(20) { self.dice.index(8) } else { usize::MAX };
             served.push(ask(Arc::clone(&self.nodes[node].engine), shelf, needs, patience));
         }
@@ -310,8 +314,12 @@ impl Field {
         }
         while store.purge(at, 1024).await? == 1024 {}
         let gone = |expires: &u64| expires + 600_000 < now;
-        let old: Vec<String> =
-            self.expiries.iter().filter(|(_, expires)| gone(expires)).map(|(token, _)| token.clone()).collect();
+        let old: Vec<String> = self
+            .expiries
+            .iter()
+            .filter(|(_, expires)| gone(expires))
+            .map(|(token, _)| token.clone())
+            .collect();
         for token in old {
             self.expiries.remove(&token);
             self.given.remove(&token);

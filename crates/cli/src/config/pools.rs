@@ -14,7 +14,7 @@ use crate::tenant::check_name;
 use quittance::{DEFAULT_TENANT, PoolSpec};
 use quittance_engine::with_life_rules;
 use quittance_lifecycle::terms::site;
-use quittance_lifecycle::{Draft, Reuse, Timestamp, Value as Param};
+use quittance_lifecycle::{Draft, Reuse, Target, Timestamp, Value as Param};
 use quittance_pool::{Goal, Hours};
 use std::path::Path;
 
@@ -106,10 +106,25 @@ fn said_at(effective: &Effective, table: &Name) -> Origin {
 
 /// What depends on the rest of the configuration: kinds, tenants, targets.
 pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
-    config.pools.iter().try_for_each(|spec| check_one(config, spec))
+    let mut kept: Vec<(Target, &str)> = Vec::new();
+    for spec in &config.pools {
+        let Some(target) = check_one(config, spec)? else { continue };
+        if let Some((_, other)) = kept.iter().find(|(known, _)| *known == target) {
+            let table = Name::of([POOLS, &spec.name]);
+            return Err(ConfigError::Unsound {
+                at: said_at(&config.effective, &table),
+                name: table.to_string(),
+                problem: format!("keeps the same target as the pool `{other}`"),
+                remedy: "they would share one shelf: make one of them".into(),
+            });
+        }
+        kept.push((target, &spec.name));
+    }
+    Ok(())
 }
 
-fn check_one(config: &Config, spec: &PoolSpec) -> Result<(), ConfigError> {
+/// What it keeps, if its kind is known.
+fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigError> {
     let table = Name::of([POOLS, &spec.name]);
     let at = |name: &Name| match config.effective.get(name) {
         Some(held) if held.origin != Origin::Default => held.origin.clone(),
@@ -120,7 +135,7 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<(), ConfigError> {
     };
     let named = table.below("kind");
     known_kind(&config.kinds, &spec.kind, &named, &at(&named))?;
-    let Some(kind) = config.kinds.kind(&spec.kind) else { return Ok(()) };
+    let Some(kind) = config.kinds.kind(&spec.kind) else { return Ok(None) };
     if !kind.single_use || kind.life.is_none() {
         let remedy =
             format!("answers of kind `{}` are shared anyway, or never spoil: leave the pool out", spec.kind);
@@ -144,7 +159,7 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<(), ConfigError> {
     }
     let kind = with_life_rules(&config.lifetimes, &kind, &site(&kind, &spec.params));
     match draft.check(&kind, config.keys, &config.policy, Timestamp::ZERO, 0) {
-        Ok(_) => Ok(()),
+        Ok(terms) => Ok(Some(terms.target)),
         Err(why) => unsound(table.clone(), "asks for what nobody can solve", why.to_string()),
     }
 }

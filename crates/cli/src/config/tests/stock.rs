@@ -127,6 +127,10 @@ fn a_pool_that_makes_no_sense_is_told_with_what_to_do() {
             format!("{POOL}{PARAMS}proxy = \"u:s3cr3t@h:1\"\n"),
             &["`pools.login.params.proxy` has a password", "/v1/pools"],
         ),
+        (
+            format!("{POOL}{PARAMS}{}", format!("{POOL}{PARAMS}").replace("pools.login", "pools.other")),
+            &["`pools.other` keeps the same target as the pool `login`", "one shelf"],
+        ),
         ("[pools.\"a b\"]\nsize = 1".into(), &["`pools.\"a b\"`", "letters, digits"]),
         ("pools = 3".into(), &["`pools` is a table"]),
         ("[[pools]]\nname = \"x\"".into(), &["pools"]),
@@ -149,6 +153,11 @@ fn a_pool_serves_one_of_the_tenants_if_there_are_any() {
 fn a_row_of_lifetimes_that_makes_no_sense_is_told_with_what_to_do() {
     for (file, words) in [
         ("[[lifetimes]]\nhost = \"a.org\"", &["`lifetimes.1` has no `life`", "margin"][..]),
+        // Each makes sense by itself; on a.b.org they meet.
+        (
+            "[[lifetimes]]\nkind = \"turnstile\"\nhost = \"a.b.org\"\nmargin = \"90s\"\n[[lifetimes]]\nkind = \"turnstile\"\nhost = \"*.b.org\"\nlife = \"100s\"",
+            &["`lifetimes.2`", "a margin of 90s in a life of 100s"],
+        ),
         ("[[lifetimes]]\nhost = \"https://a.org\"\nlife = \"90s\"", &["`lifetimes.1.host`", "*.example.org"]),
         ("[[lifetimes]]\nlife = \"0s\"", &["`lifetimes.1.life`", "from 1s"]),
         ("[[lifetimes]]\nlife = \"forever\"", &["`lifetimes.1.life`", "a span"]),
