@@ -11,26 +11,31 @@ use quittance_sim::handouts::{Drill, Drilled, drill};
 use quittance_store_embedded::EmbeddedStore;
 use quittance_store_postgres::{PostgresStore, Settings as PostgresSettings};
 use quittance_store_redis::{RedisStore, Settings as RedisSettings};
+use std::path::Path;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 const NODES: usize = 3;
 
 pub(crate) fn run(scale: &Scale) -> Vec<Row> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect(WORKS);
     let dir = scale.fresh_dir();
+    on_every_store(dir.path(), scale.of(1_000_000, 20_000))
+}
+
+fn on_every_store(dir: &Path, handouts: u64) -> Vec<Row> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect(WORKS);
     let redis = Redis::start(&["--appendonly", "yes", "--appendfsync", "everysec"]);
     let postgres = Postgres::start(&[]);
     let memory: Vec<Arc<dyn Store>> = {
         let one = MemoryStore::default();
         (0..NODES).map(|_| Arc::new(one.clone()) as Arc<dyn Store>).collect()
     };
-    let mut rows = stage(&runtime, scale, "memory", memory);
+    let mut rows = stage(&runtime, handouts, "memory", memory);
     let embedded: Vec<Arc<dyn Store>> = {
-        let one = EmbeddedStore::open(dir.path()).expect(WORKS);
+        let one = EmbeddedStore::open(dir).expect(WORKS);
         (0..NODES).map(|_| Arc::new(one.clone()) as Arc<dyn Store>).collect()
     };
-    rows.extend(stage(&runtime, scale, "embedded", embedded));
+    rows.extend(stage(&runtime, handouts, "embedded", embedded));
     let on_redis = runtime.block_on(async {
         let mut all: Vec<Arc<dyn Store>> = Vec::new();
         for _ in 0..NODES {
@@ -39,7 +44,7 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
         }
         all
     });
-    rows.extend(stage(&runtime, scale, "Redis", on_redis));
+    rows.extend(stage(&runtime, handouts, "Redis", on_redis));
     let on_postgres = runtime.block_on(async {
         let mut all: Vec<Arc<dyn Store>> = Vec::new();
         for _ in 0..NODES {
@@ -48,12 +53,11 @@ pub(crate) fn run(scale: &Scale) -> Vec<Row> {
         }
         all
     });
-    rows.extend(stage(&runtime, scale, "PostgreSQL", on_postgres));
+    rows.extend(stage(&runtime, handouts, "PostgreSQL", on_postgres));
     rows
 }
 
-fn stage(runtime: &Runtime, scale: &Scale, name: &'static str, stores: Vec<Arc<dyn Store>>) -> Vec<Row> {
-    let handouts = scale.of(1_000_000, 20_000);
+fn stage(runtime: &Runtime, handouts: u64, name: &'static str, stores: Vec<Arc<dyn Store>>) -> Vec<Row> {
     let plan = Drill { seed: 1, handouts, shelves: 8, crowd: 256 };
     say(&format!("{handouts} hand-outs on {name}"));
     let start = now();
@@ -68,9 +72,15 @@ fn stage(runtime: &Runtime, scale: &Scale, name: &'static str, stores: Vec<Arc<d
     let Drilled { handed_out, found_none, gone, asked_again, restarts, jumps, least_left, breaches } =
         drilled.expect(WORKS);
     assert!(breaches.is_empty(), "{name}: {breaches:?}");
-    let row = |what: &str, count: u64| Row::new("handouts", format!("{name}: {what}"), count as f64, Unit::Count);
+    let row =
+        |what: &str, count: u64| Row::new("handouts", format!("{name}: {what}"), count as f64, Unit::Count);
     vec![
-        Row::new("handouts", format!("{name}: hand-outs a second, all included"), handed_out as f64 / took, Unit::PerSecond),
+        Row::new(
+            "handouts",
+            format!("{name}: hand-outs a second, all included"),
+            handed_out as f64 / took,
+            Unit::PerSecond,
+        ),
         row("hand-outs, none twice and none stale", handed_out),
         row("least life left at a hand-out, ms", least_left),
         row("found the shelf empty", found_none),
@@ -79,4 +89,19 @@ fn stage(runtime: &Runtime, scale: &Scale, name: &'static str, stores: Vec<Arc<d
         row("restarts", restarts),
         row("jumps of a clock", jumps),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::on_every_store;
+
+    #[test]
+    fn no_answer_is_given_twice_or_stale_by_three_nodes_on_any_store() {
+        let dir = tempfile::tempdir().expect("a directory that can be written");
+        let rows = on_every_store(dir.path(), 3_000);
+        assert_eq!(
+            rows.iter().filter(|row| row.what.contains("none twice") && row.measured >= 3_000.0).count(),
+            4
+        );
+    }
 }

@@ -176,10 +176,8 @@ impl Daemon {
         match code.as_str() {
             "unauthorized" | "forbidden" => Trouble::new(Exit::Config, self.locked_out()),
             "pool_busy" | "too_many_pools" => Trouble::new(Exit::Bad, detail),
-            _ if status == StatusCode::CONFLICT || !status.is_client_error() => {
-                Trouble::new(Exit::Store, format!("the daemon at http://{} says: {detail}", self.at))
-            }
-            _ => Trouble::new(Exit::Usage, detail),
+            _ if matches!(status.as_u16(), 400 | 403 | 413 | 415 | 422) => Trouble::new(Exit::Usage, detail),
+            _ => Trouble::new(Exit::Store, format!("the daemon at http://{} says: {detail}", self.at)),
         }
     }
 

@@ -236,7 +236,7 @@ mod tests {
             ("saved_s", json!(9.5)),
             ("saved_total_s", json!(855.0)),
             ("life_s", json!(300.0)),
-            ("trusted_life_s", json!(200.0)),
+            ("trusted_life_s", json!(250.0)),
         ] {
             assert_eq!(target[name], expected, "{name}");
         }
@@ -252,7 +252,7 @@ mod tests {
             "0.01196",
             "12.0 s",
             "9.5 s",
-            "200s of 300s (refused: 3)",
+            "250s of 300s (refused: 3)",
             "no pools",
         ] {
             assert!(text.contains(words), "{words}: {text}");

@@ -27,7 +27,10 @@ impl Stockroom {
             return Ok(Self::There(daemon));
         }
         let mut trouble = place::trouble(&OpenError::Embedded(held));
-        trouble.what = format!("{}; a `quittance serve` would be asked, and that one is none", trouble.what);
+        trouble.what = format!(
+            "{}; a `quittance serve` that is ready would be asked instead, and this is none",
+            trouble.what
+        );
         Err(trouble)
     }
 

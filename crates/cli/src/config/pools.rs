@@ -159,7 +159,7 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
     }
     let kind = with_life_rules(&config.lifetimes, &kind, &site(&kind, &spec.params));
     match draft.check(&kind, config.keys, &config.policy, Timestamp::ZERO, 0) {
-        Ok(terms) => Ok(Some(terms.target)),
+        Ok((_, terms)) => Ok(Some(terms.target)),
         Err(why) => unsound(table.clone(), "asks for what nobody can solve", why.to_string()),
     }
 }

@@ -3,6 +3,7 @@
 
 use super::{OrNot, SetArgs, shown};
 use crate::config::Config;
+use crate::config::nearest::nearest;
 use crate::exit::{Exit, Trouble};
 use crate::output::harmless;
 use crate::stockroom::Stockroom;
@@ -39,6 +40,9 @@ fn usage(what: impl Into<String>) -> Trouble {
 
 /// The pool as it is to be.
 fn spec(args: SetArgs, before: Option<&PoolSpec>, config: &Config) -> Result<PoolSpec, Trouble> {
+    if let Some(kind) = &args.kind {
+        known(kind, config)?;
+    }
     let kind = args.kind.or_else(|| before.map(|spec| spec.kind.clone()));
     let kind = kind.ok_or_else(|| {
         usage(format!(
@@ -67,6 +71,19 @@ fn spec(args: SetArgs, before: Option<&PoolSpec>, config: &Config) -> Result<Poo
         is_on: if args.on || args.off { args.on } else { before.is_none_or(|spec| spec.is_on) },
         name: args.name,
     })
+}
+
+/// A daemon takes kinds that nobody has described, because clients know new ones before we do; here it is a slip of the
+/// fingers, and would buy.
+fn known(kind: &str, config: &Config) -> Result<(), Trouble> {
+    if config.kinds.kind(kind).is_some() {
+        return Ok(());
+    }
+    let hint = match nearest(kind, config.kinds.all().into_iter().map(|kind| kind.name.into_owned())) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => "`quittance kinds` lists those that there are".into(),
+    };
+    Err(usage(format!("there is no kind `{}`: {hint}", harmless(kind))))
 }
 
 fn whose(typed: Option<String>, before: Option<&PoolSpec>, config: &Config) -> Result<String, Trouble> {
@@ -267,6 +284,8 @@ mod tests {
         assert!(spec(args(), None, &config).unwrap_err().what.contains("--service-level"));
         let key = |name: &str| format!("tenant.{name}.key_env=K");
         let two = config_with(&[&key("a"), &key("b")]);
+        let odd = SetArgs { kind: Some("turnstyle".into()), ..typed("login") };
+        assert!(spec(odd, None, &config).unwrap_err().what.contains("did you mean `turnstile`?"));
         let args = |tenant: Option<&str>| SetArgs { size: Some(1), tenant: tenant.map(Into::into), ..args() };
         assert!(spec(args(None), None, &two).unwrap_err().what.contains("--tenant"));
         assert!(spec(args(Some("c")), None, &two).unwrap_err().what.contains("no tenant `c`"));

@@ -17,7 +17,7 @@ const TIMES: u64 = 100;
 const SEED: u64 = 5;
 
 /// Every wait is short, so that a freeze outlasts it: a claim, a poll, a submit.
-const QUICK: [&str; 9] = [
+pub(crate) const QUICK: [&str; 9] = [
     "provider.main.connect_wait=200ms",
     "provider.main.reply_wait=400ms",
     "provider.main.poll_reply_wait=300ms",
