@@ -175,7 +175,7 @@ impl Daemon {
     fn refused(&self, status: StatusCode, Problem { code, detail }: &Problem) -> Trouble {
         match code.as_str() {
             "unauthorized" | "forbidden" => Trouble::new(Exit::Config, self.locked_out()),
-            "pool_busy" | "too_many_pools" => Trouble::new(Exit::Bad, detail),
+            "pool_busy" | "same_target" | "too_many_pools" => Trouble::new(Exit::Bad, detail),
             _ if matches!(status.as_u16(), 400 | 403 | 413 | 415 | 422) => Trouble::new(Exit::Usage, detail),
             _ => Trouble::new(Exit::Store, format!("the daemon at http://{} says: {detail}", self.at)),
         }

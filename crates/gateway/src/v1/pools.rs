@@ -29,7 +29,7 @@ const HOUR_MS: u64 = 3600 * 1000;
 problems!(PoolsProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavailable);
 problems!(PoolProblems: Unauthorized, Forbidden, UnknownPool, NeedsAPerson, StoreUnavailable);
 problems!(SetPoolProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TargetNotAllowed, KindNotAllowed, TooSlow,
-    NeedsAPerson, PoolBusy, TooManyPools, TooLarge, WrongContentType, BadParams, StoreUnavailable);
+    NeedsAPerson, PoolBusy, SameTarget, TooManyPools, TooLarge, WrongContentType, BadParams, StoreUnavailable);
 
 /// How a pool is sized, as the node that keeps it decided last.
 #[derive(Serialize, ToSchema)]
@@ -328,7 +328,7 @@ fn not_set(why: PoolError, now: Timestamp) -> Refused {
         PoolError::BadHours => Refused::bad("hours", detail),
         PoolError::Place(why) => not_placed(why, detail, now),
         PoolError::CannotBeKept { .. } => Refused::bad("kind", detail),
-        PoolError::SameTarget { .. } => Code::PoolBusy.because(detail),
+        PoolError::SameTarget { .. } => Code::SameTarget.because(detail),
         PoolError::NoRoom => Code::TooManyPools.because(detail),
         PoolError::Conflict => Code::PoolBusy.because(detail),
         PoolError::Store(error) => store_trouble(&error),

@@ -74,6 +74,8 @@ codes! {
         "GET /v1/admin/dead lists those that are.";
     PoolBusy "pool_busy" 409 "Somebody else is changing the same pool",
         "Look at it, and send it again.";
+    SameTarget "same_target" 409 "Another pool keeps the same target",
+        "Change that one, or remove it first.";
     TooManyPools "too_many_pools" 409 "There is no room for another pool",
         "Remove one first.";
     AnswerExpired "answer_expired" 410 "The answer under this key has expired",

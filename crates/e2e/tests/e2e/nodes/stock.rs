@@ -108,7 +108,7 @@ fn a_pool_that_three_nodes_keep_gives_each_answer_once_although_they_are_killed(
     tell!("a pool on {which:?}: {ORDERS} orders, {from_stock} from the shelf, {bought} bought");
     assert!(from_stock >= 2 * SIZE, "{from_stock} of {ORDERS} from the shelf: it was never refilled");
     // What was bought was given, stands on the shelf, or belonged to somebody whose node died before he heard of it.
-    assert!(bought >= ORDERS + SIZE && bought <= ORDERS + SIZE + 10 * KILLS, "{bought} bought");
+    assert!((ORDERS + SIZE..=ORDERS + SIZE + 10 * KILLS).contains(&bought), "{bought} bought");
     fleet.rest_in_peace();
 }
 
