@@ -5,9 +5,10 @@
 //! generations stand on a sheet that is written by compare-and-swap: two nodes that refill at once place one order.
 
 mod keep;
+mod kept;
 
 use crate::{Engine, PlaceError};
-use keep::Kept;
+use kept::Kept;
 use quittance_lifecycle::{Draft, Reuse, Slot, Target, Terms, Timestamp};
 use quittance_pool::{Goal, SIZE_MAX};
 use quittance_ports::roster::SILENT_AFTER;

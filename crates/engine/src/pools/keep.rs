@@ -1,23 +1,19 @@
 //! Keeping pools filled. One of the nodes that are there refills each pool, so that not all of them look at the same places;
 //! if two think that it is theirs, they collide on the sheet and on the keys, and nothing is bought twice.
 
-use super::{Pools, alive, pool_draft};
+use super::kept::{BUSY_SPAN, Kept, Place, this_hour};
+use super::{alive, pool_draft};
 use crate::{Engine, lock};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Beat, Key, Order, Phase, Slot, Target, Terms, Timestamp};
-use quittance_pool::{Goal, SIZE_MAX, Sizer, shortfall};
+use quittance_lifecycle::{Beat, Key, Order, Phase, Timestamp};
+use quittance_pool::{Goal, SIZE_MAX, shortfall};
 use quittance_ports::{
-    Demand, LevelShown, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, Spent, StoreError,
-    Versioned,
+    LevelShown, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, Spent, StoreError, Versioned,
 };
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// How often pools are looked at while one of them holds or buys anything; while none does; and while there is none.
-const BUSY_SPAN: Duration = Duration::from_secs(1);
-const IDLE_SPAN: Duration = Duration::from_secs(3);
-const NONE_SPAN: Duration = Duration::from_secs(10);
 /// How often an order on its way to a shelf is asked how it stands.
 const CHECK_SPAN: Duration = Duration::from_secs(2);
 /// How often a level that only drifts is written down for people to read.
@@ -31,37 +27,6 @@ const PLACED_WITHIN: Duration = Duration::from_secs(5);
 const VOID_AFTER: Duration = Duration::from_secs(10);
 /// How many orders are read or placed at once.
 const AT_ONCE: usize = 32;
-const HOUR_MS: u64 = 3_600_000;
-
-/// What is known of one place in a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    /// Nobody here has looked.
-    Unknown,
-    /// Bought, or about to be; when it was last looked at.
-    OnItsWay {
-        looked: Timestamp,
-    },
-    Stands,
-    Free,
-}
-
-/// What this node knows of a pool.
-#[derive(Clone, Debug)]
-pub(super) struct Kept {
-    spec: PoolSpec,
-    target: Target,
-    usable: Duration,
-    min_life: Duration,
-    sizer: Sizer,
-    /// What each node had been asked when it was last heard of.
-    heard: BTreeMap<u64, Demand>,
-    places: Vec<Place>,
-    /// Refills in a row that came to nothing, and until when it rests because of that.
-    failures: u32,
-    rests_until: Timestamp,
-    is_idle: bool,
-}
 
 /// What is to be bought, decided on one look.
 struct Plan {
@@ -69,126 +34,6 @@ struct Plan {
     /// The places to refill, and those whose order somebody has announced and never placed.
     refill: Vec<usize>,
     announced: Vec<usize>,
-}
-
-impl Pools {
-    fn looks_at(&self) -> Timestamp {
-        let span = match () {
-            () if self.kept.is_empty() => NONE_SPAN,
-            () if self.kept.values().all(|kept| kept.is_idle) => IDLE_SPAN,
-            () => BUSY_SPAN,
-        };
-        self.looked_at + span
-    }
-
-    /// Takes in what was read; forgets what is gone.
-    fn learn(&mut self, found: Vec<SheetFound>, now: Timestamp, make: impl Fn(&PoolSpec) -> Option<Kept>) {
-        self.looked_at = now;
-        self.sheets = found.into_iter().map(|found| (found.name.clone(), found)).collect();
-        let specs: BTreeMap<String, PoolSpec> = self
-            .sheets
-            .values()
-            .filter_map(|found| match &found.sheet {
-                Sheet::Pool(sheet) => Some((sheet.spec.name.clone(), sheet.spec.clone())),
-                Sheet::Trust(_) => None,
-            })
-            .collect();
-        self.kept.retain(|name, _| specs.contains_key(name));
-        for (name, spec) in specs {
-            match self.kept.get_mut(&name) {
-                Some(kept) if kept.spec == spec => {}
-                // Only how much is wanted has changed: what was seen still holds.
-                Some(kept) if pool_draft(&kept.spec, None) == pool_draft(&spec, None) => {
-                    kept.sizer.set_goal(spec.goal);
-                    kept.spec = spec;
-                }
-                _ => match make(&spec) {
-                    Some(kept) => drop(self.kept.insert(name, kept)),
-                    None => drop(self.kept.remove(&name)),
-                },
-            }
-        }
-        self.by_target = self.kept.iter().map(|(name, kept)| (kept.target, name.clone())).collect();
-        self.demand.retain(|name, _| self.kept.contains_key(name));
-        for name in self.kept.keys() {
-            self.demand.entry(name.clone()).or_default();
-        }
-    }
-}
-
-impl Kept {
-    fn new(spec: &PoolSpec, terms: &Terms, lead: Duration) -> Option<Self> {
-        let usable = terms.usable()?;
-        Some(Self {
-            spec: spec.clone(),
-            target: terms.target,
-            usable,
-            min_life: terms.min_life,
-            sizer: Sizer::new(spec.goal, usable, lead),
-            heard: BTreeMap::new(),
-            places: Vec::new(),
-            failures: 0,
-            rests_until: Timestamp::ZERO,
-            is_idle: true,
-        })
-    }
-
-    fn key(&self, number: usize, generation: u64) -> Key {
-        Key::slot(&self.spec.tenant, &self.slot(number, generation))
-    }
-
-    fn slot(&self, number: usize, generation: u64) -> Slot {
-        let number = u32::try_from(number).unwrap_or(u32::MAX);
-        Slot { pool: self.spec.name.clone(), number, generation }
-    }
-
-    /// How many orders came since each node was last heard of. One that was never heard of has been counting for a while,
-    /// unless it has only just started.
-    fn hear(&mut self, now: Timestamp, own: (u64, Demand), roll: &Roll) {
-        let others = alive(roll).filter(|card| card.node != own.0);
-        let counts: BTreeMap<u64, (Demand, bool)> = others
-            .map(|card| {
-                let is_new = card.at.since(card.started) < super::SILENT_AFTER;
-                (card.node, (card.demand.get(&self.spec.name).copied().unwrap_or_default(), is_new))
-            })
-            .chain([(own.0, (own.1, true))])
-            .collect();
-        let total = |demand: &Demand| demand.served.saturating_add(demand.missed);
-        let mut asked = 0_u64;
-        for (node, (demand, is_new)) in &counts {
-            let before = match self.heard.get(node) {
-                Some(heard) => total(heard),
-                None if *is_new => 0,
-                None => total(demand),
-            };
-            asked = asked.saturating_add(total(demand).saturating_sub(before));
-        }
-        self.heard = counts.into_iter().map(|(node, (demand, _))| (node, demand)).collect();
-        self.sizer.asked(now, asked);
-    }
-
-    /// What is left of the budget, in refills; without a budget or a price, as many as are wanted.
-    fn affordable(&self, sheet: &PoolSheet, on_their_way: u32, now: Timestamp) -> u32 {
-        let (Some(budget), Some(price)) = (self.spec.budget, sheet.price.filter(|price| price.0 > 0)) else {
-            // One alone, until it is known what one costs.
-            return match (self.spec.budget, sheet.price) {
-                (Some(_), None) => u32::from(on_their_way == 0),
-                _ => u32::MAX,
-            };
-        };
-        let spent = this_hour(sheet.spent, now).money;
-        u32::try_from(budget.0.saturating_sub(spent.0) / price.0).unwrap_or(u32::MAX)
-    }
-
-    fn is_open(&self, now: Timestamp) -> bool {
-        self.spec.hours.is_empty() || self.spec.hours.iter().any(|hours| hours.includes(now))
-    }
-}
-
-/// What was spent in the hour of `now`.
-fn this_hour(spent: Spent, now: Timestamp) -> Spent {
-    let hour = now.as_millis() / HOUR_MS;
-    if spent.hour == hour { spent } else { Spent { hour, ..Spent::default() } }
 }
 
 /// When an answer came to stand on the shelf, if it did.
