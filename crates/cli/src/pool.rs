@@ -95,7 +95,7 @@ pub(crate) struct SetArgs {
     /// What sort of captcha it keeps: see `quittance kinds`
     #[arg(long)]
     kind: Option<String>,
-    /// A parameter of what it keeps, such as sitekey=0x4A; without a value it is taken away
+    /// A parameter of what it keeps, such as sitekey=0x4A; `NAME=` takes one away
     #[arg(short, long = "param", value_name = "NAME=VALUE", value_parser = solve::pair)]
     params: Vec<(String, String)>,
     /// The part of orders that the shelf is to serve, such as 0.95; the pool sizes itself

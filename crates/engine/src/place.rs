@@ -87,13 +87,12 @@ impl Engine {
         self.settings.targets.check(&kind, &draft)?;
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let now = self.now();
-        let collected_in = draft.collected_in;
         let (key, terms) = self.check(&kind, draft, &policy)?;
         let terms = Arc::new(terms);
         if terms.takes_stock
             && terms.reuse == Reuse::Exclusive
             && !terms.keyed
-            && let Some(placed) = self.take_from_shelf(key, (&terms, collected_in), &policy, now).await?
+            && let Some(placed) = self.take_from_shelf(key, &terms, &policy, now).await?
         {
             return Ok(placed);
         }

@@ -30,7 +30,7 @@ const WRITES_MAX: u32 = 8;
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
     #[error(
-        "a pool's name is 1 to {POOL_NAME_BYTES_MAX} letters, digits, dots, dashes and underscores: `{}` is not",
+        "a pool's name is 1 to {POOL_NAME_BYTES_MAX} letters, digits, dots, dashes and underscores, and begins with a letter or a digit: `{}` does not",
         .name.escape_debug()
     )]
     BadName { name: String },
@@ -171,14 +171,15 @@ impl Engine {
             }
             let found = sheets.into_iter().find(|found| found.name == name);
             let version = found.as_ref().map_or(Version::ABSENT, |found| found.version);
-            let spec = spec.clone();
+            let (spec, asked_at) = (spec.clone(), self.now());
             let sheet = match found.map(|found| found.sheet) {
-                Some(Sheet::Pool(old)) => PoolSheet { spec, level: None, ..old },
+                Some(Sheet::Pool(old)) => PoolSheet { spec, asked_at, level: None, ..old },
                 _ => PoolSheet {
                     spec,
                     generations: Vec::new(),
                     spent: Spent::default(),
                     price: None,
+                    asked_at,
                     level: None,
                 },
             };
@@ -228,7 +229,9 @@ impl Engine {
     fn check_pool(&self, spec: &PoolSpec) -> Result<(), PoolError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         let name = &spec.name;
-        if name.is_empty() || name.len() > POOL_NAME_BYTES_MAX || !name.chars().all(is_plain) {
+        // Whoever reads an address takes `.` and `..` for something else.
+        let is_named = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+        if !is_named || name.len() > POOL_NAME_BYTES_MAX || !name.chars().all(is_plain) {
             return Err(PoolError::BadName { name: name.clone() });
         }
         let is_good = match spec.goal {

@@ -8,7 +8,6 @@ use quittance_lifecycle::{
     from_the_shelf,
 };
 use quittance_ports::{Line, StoreError, Versioned};
-use std::time::Duration;
 
 impl Engine {
     /// An answer that stands on the shelf, taken in the name of a placement that shares with nobody. A store that does not
@@ -17,12 +16,12 @@ impl Engine {
     pub(crate) async fn take_from_shelf(
         &self,
         claimant: Key,
-        (terms, collected_in): (&Terms, Duration),
+        terms: &Terms,
         policy: &Policy,
         now: Timestamp,
     ) -> Result<Option<Placed>, PlaceError> {
         let found = loop {
-            match self.take(claimant, terms, collected_in, &from_the_shelf(policy)).await {
+            match self.take(claimant, terms, &from_the_shelf(policy)).await {
                 Ok(found) => break found,
                 Err(error @ StoreError::Corrupt { .. }) => return Err(error.into()),
                 Err(error) if self.now() >= now + self.settings.place_wait => return Err(error.into()),
@@ -56,28 +55,21 @@ impl Engine {
         };
         self.settings.targets.check(&kind, &draft)?;
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
-        let collected_in = draft.collected_in;
         let (key, terms) = self.check(&kind, draft, &policy)?;
         if !terms.takes_stock {
             return Ok(None);
         }
-        self.take_from_shelf(key, (&terms, collected_in), &policy, self.now()).await
+        self.take_from_shelf(key, &terms, &policy, self.now()).await
     }
 
     /// Nothing has been bought for this order yet: if the shelf has an answer for it, nothing need be.
     pub(crate) async fn supply(&self, found: Versioned) -> Result<Result<(), Versioned>, StoreError> {
         let order = &found.order;
-        let is_new = order.attempts.last().is_none_or(|attempt| attempt.sent < order.placed);
         let waits = matches!(order.phase, Phase::Queued { held: false, .. }) && order.wanted;
         if !order.terms.takes_stock || !waits || order.deadline <= self.now() {
             return Ok(Err(found));
         }
-        let Some(taken) =
-            self.take(order.claimant(), &order.terms, Duration::ZERO, &Tally::default()).await?
-        else {
-            if is_new {
-                self.note_missed(&order.terms);
-            }
+        let Some(taken) = self.take(order.claimant(), &order.terms, &Tally::default()).await? else {
             return Ok(Err(found));
         };
         let (key, by, from) = (order.key, order.claimant(), taken.order.key);
@@ -107,15 +99,9 @@ impl Engine {
         }
     }
 
-    async fn take(
-        &self,
-        by: Key,
-        terms: &Terms,
-        collected_in: Duration,
-        tally: &Tally,
-    ) -> Result<Option<Versioned>, StoreError> {
+    async fn take(&self, by: Key, terms: &Terms, tally: &Tally) -> Result<Option<Versioned>, StoreError> {
         let at = self.now();
-        let good_until = at + terms.min_life + collected_in;
+        let good_until = at + terms.min_life + terms.collected_in;
         let taken = self.world.store.take(&terms.target, good_until, &by, at, tally).await;
         let taken = taken.inspect_err(|error| self.note_error(error))?;
         if let Some(found) = &taken {
@@ -131,9 +117,14 @@ impl Engine {
         }
     }
 
-    /// One has to be bought.
-    fn note_missed(&self, terms: &Terms) {
-        if let Some(demand) = lock(&self.pools).demand_of(&terms.target) {
+    /// One has to be bought: it is counted when that is decided, which happens once in a life, and not for as long as it
+    /// waits.
+    pub(crate) fn note_missed(&self, order: &Order) {
+        let of_this_life = order.attempts.iter().filter(|attempt| attempt.sent >= order.placed).count();
+        if order.terms.takes_stock
+            && of_this_life == 1
+            && let Some(demand) = lock(&self.pools).demand_of(&order.terms.target)
+        {
             demand.missed += 1;
         }
     }

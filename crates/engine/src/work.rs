@@ -357,6 +357,9 @@ impl Engine {
         let stamp = self.stamp();
         match self.apply(&key, Some(found), &Event::Woken { stamp, gate }).await {
             Ok(Applied::Advanced { now, effect: Some(effect) } | Applied::Act { now, effect }) => {
+                if matches!(effect, Effect::Submit { .. }) {
+                    self.note_missed(&now.order);
+                }
                 self.perform(now, effect).await;
             }
             Ok(Applied::Advanced { .. } | Applied::Ignored { .. } | Applied::Missing) => {}

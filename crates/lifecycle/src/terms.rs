@@ -123,6 +123,8 @@ pub struct Terms {
     pub site: String,
     /// Whether an answer from the shelf will do.
     pub takes_stock: bool,
+    /// How long the caller may take to collect one that is there already.
+    pub collected_in: Duration,
     /// The place in a pool that its answer is to fill.
     pub slot: Option<Slot>,
 }
@@ -222,6 +224,7 @@ impl Draft {
             keep: policy.keep,
             site,
             takes_stock: kind.single_use && !self.no_stock && self.slot.is_none(),
+            collected_in: self.collected_in,
             slot: self.slot,
         };
         Ok((key, terms))

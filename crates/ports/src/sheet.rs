@@ -41,6 +41,9 @@ pub struct PoolSheet {
     pub spent: Spent,
     /// What its last answer cost, as far as it is known.
     pub price: Option<Money>,
+    /// When somebody last asked for what it keeps, or set it: a fixed size that nobody asks for is given up, also after a
+    /// restart.
+    pub asked_at: Timestamp,
     /// How it is sized, by the node that keeps it: for people to read.
     pub level: Option<LevelShown>,
 }

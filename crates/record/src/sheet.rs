@@ -49,12 +49,13 @@ mirror! { PoolRecord<'a> {
     spent_micros: u64,
     refills: u64,
     price_micros: u64,
+    asked_at: u64,
     level: LevelRecord<'a>,
 } }
 
 impl<'a> PoolRecord<'a> {
     fn of(sheet: &'a PoolSheet) -> Self {
-        let PoolSheet { spec, generations, spent, price, level } = sheet;
+        let PoolSheet { spec, generations, spent, price, asked_at, level } = sheet;
         let PoolSpec { name, tenant, kind, params, goal, budget, hours, min_life, is_on } = spec;
         let (served_permille, size) = match *goal {
             Goal::Served { permille } => (Some(permille), None),
@@ -77,6 +78,7 @@ impl<'a> PoolRecord<'a> {
             spent_micros: unless_default(spent.money.0),
             refills: unless_default(spent.refills),
             price_micros: price.map(|Money(micros)| micros),
+            asked_at: moment(*asked_at),
             level: level.as_ref().map(LevelRecord::of),
         }
     }
@@ -110,6 +112,7 @@ impl<'a> PoolRecord<'a> {
                 refills: self.refills.unwrap_or_default(),
             },
             price: self.price_micros.map(Money),
+            asked_at: need_moment(self.asked_at, "asked_at")?,
             level: self.level.map(|level| level.read().within("level")).transpose()?,
         })
     }

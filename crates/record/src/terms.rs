@@ -29,6 +29,7 @@ mirror! { TermsRecord<'a> {
     keep_ms: u64,
     site: Text<'a>,
     takes_stock: bool,
+    collected_in_ms: u64,
     slot: SlotRecord<'a>,
 } }
 
@@ -51,6 +52,7 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         keep,
         site,
         takes_stock,
+        collected_in,
         slot,
     } = terms;
     write(&TermsRecord {
@@ -69,6 +71,7 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         keep_ms: span(*keep),
         site: if site.is_empty() { None } else { text(site) },
         takes_stock: (*takes_stock != *single_use).then_some(*takes_stock),
+        collected_in_ms: span(*collected_in).filter(|span| *span > 0),
         slot: slot.as_ref().map(SlotRecord::of),
     })
 }
@@ -91,6 +94,7 @@ pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
         keep: need_span(found.keep_ms, "keep_ms")?,
         // Before there was a choice, whatever could be taken from the shelf was.
         takes_stock: found.takes_stock.unwrap_or(single_use),
+        collected_in: Duration::from_millis(found.collected_in_ms.unwrap_or_default()),
         site: found.site.map(Cow::into_owned).unwrap_or_default(),
         slot: found.slot.map(SlotRecord::read).transpose()?,
     })

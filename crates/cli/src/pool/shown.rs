@@ -239,6 +239,7 @@ mod tests {
                 generations: vec![1],
                 spent,
                 price: Some(Money(2_990)),
+                asked_at: now,
                 level: Some(level),
             },
             target: Some(quittance::lifecycle::Target([7; 32])),

@@ -5,8 +5,8 @@ use super::kept::{BUSY_SPAN, Kept, Place, this_hour};
 use super::{alive, pool_draft};
 use crate::{Engine, lock};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Beat, Key, Order, Phase, Timestamp};
-use quittance_pool::{Goal, SIZE_MAX, shortfall};
+use quittance_lifecycle::{Beat, FailCause, Key, Order, Phase, Timestamp};
+use quittance_pool::{Goal, LIVES_UNTIL_IDLE, SIZE_MAX, shortfall};
 use quittance_ports::{
     LevelShown, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, Spent, StoreError, Versioned,
 };
@@ -119,7 +119,8 @@ impl Engine {
         // Nobody else changes it: chores are done one after the other.
         let Some(mut kept) = lock(&self.pools).kept.get(name).cloned() else { return Ok(()) };
         let mut next = sheet.clone();
-        let plan = self.plan(&mut kept, &mut next).await?;
+        let mut plan = self.plan(&mut kept, &mut next).await?;
+        plan.level.on_their_way += u32::try_from(plan.refill.len()).unwrap_or(u32::MAX);
         kept.is_idle = plan.level.size == 0 && plan.level.fresh == 0 && plan.level.on_their_way == 0;
         for number in &plan.refill {
             if *number >= next.generations.len() {
@@ -132,8 +133,10 @@ impl Engine {
         next.spent = Spent { refills: spent.refills + plan.refill.len() as u64, ..spent };
         let price = next.price.unwrap_or_default().0;
         next.spent.money.0 = spent.money.0.saturating_add(price.saturating_mul(plan.refill.len() as u64));
-        let is_news =
-            !plan.refill.is_empty() || next.price != sheet.price || is_worth_telling(&sheet, &plan.level);
+        let is_news = !plan.refill.is_empty()
+            || next.price != sheet.price
+            || next.asked_at != sheet.asked_at
+            || is_worth_telling(&sheet, &plan.level);
         let announced: Vec<(usize, u64)> =
             plan.announced.iter().chain(&plan.refill).map(|n| (*n, next.generations[*n])).collect();
         let announced_at = if is_news {
@@ -189,6 +192,10 @@ impl Engine {
         let fresh_until = now + kept.min_life;
         let standing = self.world.store.shelf(&kept.target, fresh_until, SIZE_MAX as usize).await?;
         let standing: BTreeSet<Key> = standing.into_iter().collect();
+        // Once in a usable life is often enough to tell that it is not idle.
+        if kept.is_asked_for && now.since(sheet.asked_at) >= kept.usable {
+            sheet.asked_at = now;
+        }
         let announced = self.look_at_places(kept, sheet, &standing).await?;
         let fresh = u32::try_from(standing.len()).unwrap_or(u32::MAX);
         let is_coming = |place: &&Place| matches!(place, Place::OnItsWay { .. });
@@ -225,7 +232,16 @@ impl Engine {
             return nothing("the provider's account must be mended first");
         }
         if now < kept.rests_until {
-            return nothing("its last refill came to nothing: it rests before it tries again");
+            let seconds = kept.rests_until.since(now).as_secs().div_ceil(60) * 60;
+            let code = kept.failed_with.escape_debug();
+            return nothing(&format!(
+                "its last refill came to nothing ({code}): it rests for up to {seconds} s more"
+            ));
+        }
+        // The sizer knows what was asked since this node started; the sheet, what was before.
+        let given_up = kept.usable.saturating_mul(LIVES_UNTIL_IDLE);
+        if matches!(kept.spec.goal, Goal::Fixed { .. }) && now.since(sheet.asked_at) >= given_up {
+            return nothing(&quittance_pool::Why::Idle { lives: LIVES_UNTIL_IDLE }.to_string());
         }
         // A node that has only just begun to look goes by what the last one saw, for as long as that can be true.
         let is_new = matches!(level.why, quittance_pool::Why::NothingSeenYet);
@@ -314,10 +330,23 @@ impl Engine {
                 }
                 if standing.contains(&order.key) { Place::Stands } else { Place::Free }
             }
-            Phase::Failed { .. } | Phase::Dead { .. } if was_coming => {
-                let rest = REST.saturating_mul(1 << kept.failures.min(10)).min(REST_MAX);
-                kept.failures = kept.failures.saturating_add(1);
-                kept.rests_until = now + rest;
+            phase @ (Phase::Failed { .. } | Phase::Dead { .. }) if was_coming => {
+                // Several that fail at once are one failure.
+                if kept.rests_until <= now {
+                    let rest = REST.saturating_mul(1 << kept.failures.min(10)).min(REST_MAX);
+                    kept.failures = kept.failures.saturating_add(1);
+                    kept.rests_until = now + rest;
+                }
+                kept.failed_with = match phase {
+                    Phase::Failed { cause: FailCause::Refused(fault), .. } => fault.code.clone(),
+                    _ => "no answer in time".to_owned(),
+                };
+                if !order.attempts.iter().any(|attempt| attempt.accepted) {
+                    // Nobody was paid for it.
+                    sheet.spent.refills = sheet.spent.refills.saturating_sub(1);
+                    let price = sheet.price.unwrap_or_default().0;
+                    sheet.spent.money.0 = sheet.spent.money.0.saturating_sub(price);
+                }
                 Place::Free
             }
             _ => Place::Free,

@@ -152,6 +152,7 @@ fn pool(name: &str) -> Sheet {
         generations: vec![0, 7, u64::MAX],
         spent: Spent { hour: 495_000, money: Money(1), refills: 2 },
         price: Some(Money(2990)),
+        asked_at: START,
         level: Some(LevelShown {
             at: START,
             size: 5,

@@ -126,6 +126,7 @@ impl Any {
             keep: self.span(),
             site: self.text(),
             takes_stock: self.flag(),
+            collected_in: self.span(),
             slot: self.maybe(Self::slot),
         }
     }

@@ -63,6 +63,7 @@ fn token_terms() -> Terms {
         keep: Duration::from_secs(3600),
         site: String::new(),
         takes_stock: true,
+        collected_in: Duration::ZERO,
         slot: None,
     }
 }
@@ -78,6 +79,7 @@ fn terms() -> Vec<(&'static str, Written)> {
         ]),
         single_use: false,
         takes_stock: false,
+        collected_in: Duration::ZERO,
         life: None,
         min_life: Duration::ZERO,
         ..token_terms()

@@ -135,7 +135,7 @@ fn a_pool_whose_refills_come_to_nothing_rests() {
     let world = world();
     let node = world.node();
     let refused = Reply::Refuses(FaultClass::Caller, "ERROR_WRONG_GOOGLEKEY");
-    world.provider.on_submit("site", &[refused]);
+    world.provider.on_submit("site", &[refused; 200]);
     set(&node, pool(Goal::Fixed { size: 3 }));
     world.after(30);
     let why = sheet(&node).level.expect("it has been sized").why;
@@ -237,4 +237,41 @@ fn what_spoils_is_replaced_in_time_and_never_handed_out() {
     let left = answer.expires.expect("it expires").since(world.moment(world.now()));
     assert!(left >= std::time::Duration::from_secs(50), "{left:?}");
     assert!(world.books().wasted > 0, "what nobody took is in the books as waste");
+}
+
+/// Trap: demand that never was. An order that waits for the account to be mended is one order, however often it is looked at.
+#[test]
+fn an_order_that_waits_is_missed_once() {
+    let world = world();
+    let nodes = [world.node(), world.node()];
+    set(&nodes[0], pool(Goal::Served { permille: 950 }));
+    world.after(12);
+    world.provider.solves("site", 5);
+    let busy = Reply::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
+    world.provider.on_submit("site", &[busy, busy, busy]);
+    let callers: Vec<_> = (0..3).map(|n| nodes[n % 2].asks(turnstile("site").exclusive())).collect();
+    world.after(200);
+    assert!(callers.iter().all(|caller| caller.told().is_some()));
+    let missed: u64 =
+        nodes.iter().filter_map(|node| node.engine.demand().remove("door")).map(|seen| seen.missed).sum();
+    assert_eq!(missed, 3);
+}
+
+/// Trap: a pool that buys for nobody each time that it is started.
+#[test]
+fn a_fixed_size_that_nobody_asks_for_is_given_up_and_stays_so_after_a_restart() {
+    let world = world();
+    let node = world.node();
+    world.provider.solves("site", 5);
+    set(&node, pool(Goal::Fixed { size: 2 }));
+    world.after(3 * 3600);
+    let taken = world.provider.taken();
+    node.kill();
+    let next = world.node();
+    world.after(3600);
+    assert_eq!(world.provider.taken(), taken, "nobody has asked");
+    assert_eq!(sheet(&next).level.expect("it has been sized").size, 0);
+    drop(next.asks(turnstile("site").exclusive()));
+    world.after(60);
+    assert!(world.provider.taken() >= taken + 3, "somebody has: one for him, and two for the shelf");
 }

@@ -203,6 +203,7 @@ fn pool(name: &str) -> Sheet {
         generations: vec![1, 2],
         spent: Spent::default(),
         price: None,
+        asked_at: Timestamp::ZERO,
         level: None,
     })
 }

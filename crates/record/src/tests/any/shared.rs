@@ -64,6 +64,7 @@ impl Any {
             generations: self.list(5, Self::wide),
             spent: Spent { hour: self.wide(), money: Money(self.wide()), refills: self.wide() },
             price: self.maybe(Self::wide).map(Money),
+            asked_at: self.moment(),
             level: self.maybe(Self::level),
         }
     }

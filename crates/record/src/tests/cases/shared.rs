@@ -67,6 +67,7 @@ fn pool() -> PoolSheet {
         generations: vec![0, 7, u64::MAX],
         spent: Spent { hour: 472_222, money: Money(8970), refills: 3 },
         price: Some(Money(2990)),
+        asked_at: at(8),
         level: Some(LevelShown {
             at: at(9),
             size: 5,
@@ -93,6 +94,7 @@ pub(super) fn sheets() -> Vec<(&'static str, Written)> {
         generations: Vec::new(),
         spent: Spent::default(),
         price: None,
+        asked_at: at(1),
         level: None,
     };
     let heard = |second, age| Heard { at: at(second), age: Duration::from_millis(age) };

@@ -10,9 +10,15 @@ pub(super) fn terms() -> Vec<(&'static str, Written)> {
     let slot = Slot { pool: "w\u{e4}rm \"door\"".into(), number: 4, generation: u64::MAX };
     let for_a_pool = Terms { takes_stock: false, slot: Some(slot), ..on_a_page.clone() };
     let no_stock = Terms { takes_stock: false, ..on_a_page.clone() };
-    [("terms-on-a-page", on_a_page), ("terms-for-a-pool", for_a_pool), ("terms-no-stock", no_stock)]
-        .map(|(name, terms)| (name, Written::Terms(Arc::new(terms))))
-        .into()
+    let collected = Terms { collected_in: std::time::Duration::from_secs(15), ..on_a_page.clone() };
+    [
+        ("terms-on-a-page", on_a_page),
+        ("terms-for-a-pool", for_a_pool),
+        ("terms-no-stock", no_stock),
+        ("terms-collected-later", collected),
+    ]
+    .map(|(name, terms)| (name, Written::Terms(Arc::new(terms))))
+    .into()
 }
 
 fn bought_for_another() -> Attempt {

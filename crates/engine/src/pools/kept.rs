@@ -1,0 +1,179 @@
+//! What a node knows of a pool: what it has seen asked of it, where each of its places stands, and what it may spend.
+
+use super::{Pools, SILENT_AFTER, alive, pool_draft};
+use quittance_lifecycle::{Key, Slot, Target, Terms, Timestamp};
+use quittance_pool::Sizer;
+use quittance_ports::{Demand, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, Spent};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// How often pools are looked at while one of them holds or buys anything; while none does; and while there is none.
+pub(super) const BUSY_SPAN: Duration = Duration::from_secs(1);
+const IDLE_SPAN: Duration = Duration::from_secs(3);
+const NONE_SPAN: Duration = Duration::from_secs(10);
+const HOUR_MS: u64 = 3_600_000;
+
+/// What is known of one place in a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Nobody here has looked.
+    Unknown,
+    /// Bought, or about to be; when it was last looked at.
+    OnItsWay {
+        looked: Timestamp,
+    },
+    Stands,
+    Free,
+}
+
+/// What this node knows of a pool.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) spec: PoolSpec,
+    pub(super) target: Target,
+    pub(super) usable: Duration,
+    pub(super) min_life: Duration,
+    pub(super) sizer: Sizer,
+    /// What each node had been asked when it was last heard of.
+    pub(super) heard: BTreeMap<u64, Demand>,
+    pub(super) places: Vec<Place>,
+    /// Refills in a row that came to nothing, and until when it rests because of that.
+    pub(super) failures: u32,
+    /// What the last of them ended in.
+    pub(super) failed_with: String,
+    /// Whether anybody has asked since the last look.
+    pub(super) is_asked_for: bool,
+    pub(super) rests_until: Timestamp,
+    pub(super) is_idle: bool,
+}
+
+impl Pools {
+    pub(super) fn looks_at(&self) -> Timestamp {
+        let span = match () {
+            () if self.kept.is_empty() => NONE_SPAN,
+            () if self.kept.values().all(|kept| kept.is_idle) => IDLE_SPAN,
+            () => BUSY_SPAN,
+        };
+        self.looked_at + span
+    }
+
+    /// Takes in what was read; forgets what is gone.
+    pub(super) fn learn(
+        &mut self,
+        found: Vec<SheetFound>,
+        now: Timestamp,
+        make: impl Fn(&PoolSpec) -> Option<Kept>,
+    ) {
+        self.looked_at = now;
+        self.sheets = found.into_iter().map(|found| (found.name.clone(), found)).collect();
+        let specs: BTreeMap<String, PoolSpec> = self
+            .sheets
+            .values()
+            .filter_map(|found| match &found.sheet {
+                Sheet::Pool(sheet) => Some((sheet.spec.name.clone(), sheet.spec.clone())),
+                Sheet::Trust(_) => None,
+            })
+            .collect();
+        self.kept.retain(|name, _| specs.contains_key(name));
+        for (name, spec) in specs {
+            match self.kept.get_mut(&name) {
+                Some(kept) if kept.spec == spec => {}
+                // Only how much is wanted has changed: what was seen still holds.
+                Some(kept) if pool_draft(&kept.spec, None) == pool_draft(&spec, None) => {
+                    kept.sizer.set_goal(spec.goal);
+                    kept.spec = spec;
+                }
+                _ => match make(&spec) {
+                    Some(kept) => drop(self.kept.insert(name, kept)),
+                    None => drop(self.kept.remove(&name)),
+                },
+            }
+        }
+        self.by_target = self.kept.iter().map(|(name, kept)| (kept.target, name.clone())).collect();
+        self.demand.retain(|name, _| self.kept.contains_key(name));
+        for name in self.kept.keys() {
+            self.demand.entry(name.clone()).or_default();
+        }
+    }
+}
+
+impl Kept {
+    pub(super) fn new(spec: &PoolSpec, terms: &Terms, lead: Duration) -> Option<Self> {
+        let usable = terms.usable()?;
+        Some(Self {
+            spec: spec.clone(),
+            target: terms.target,
+            usable,
+            min_life: terms.min_life,
+            sizer: Sizer::new(spec.goal, usable, lead),
+            heard: BTreeMap::new(),
+            places: Vec::new(),
+            failures: 0,
+            failed_with: String::new(),
+            is_asked_for: false,
+            rests_until: Timestamp::ZERO,
+            is_idle: true,
+        })
+    }
+
+    pub(super) fn key(&self, number: usize, generation: u64) -> Key {
+        Key::slot(&self.spec.tenant, &self.slot(number, generation))
+    }
+
+    pub(super) fn slot(&self, number: usize, generation: u64) -> Slot {
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        Slot { pool: self.spec.name.clone(), number, generation }
+    }
+
+    /// How many orders came since each node was last heard of. One that was never heard of has been counting for a while,
+    /// unless it has only just started.
+    pub(super) fn hear(&mut self, now: Timestamp, own: (u64, Demand), roll: &Roll) {
+        let others = alive(roll).filter(|card| card.node != own.0);
+        let counts: BTreeMap<u64, (Demand, bool)> = others
+            .map(|card| {
+                let is_new = card.at.since(card.started) < SILENT_AFTER;
+                (card.node, (card.demand.get(&self.spec.name).copied().unwrap_or_default(), is_new))
+            })
+            .chain([(own.0, (own.1, true))])
+            .collect();
+        let total = |demand: &Demand| demand.served.saturating_add(demand.missed);
+        let mut asked = 0_u64;
+        for (node, (demand, is_new)) in &counts {
+            let before = match self.heard.get(node) {
+                Some(heard) => total(heard),
+                None if *is_new => 0,
+                None => total(demand),
+            };
+            asked = asked.saturating_add(total(demand).saturating_sub(before));
+        }
+        self.heard = counts.into_iter().map(|(node, (demand, _))| (node, demand)).collect();
+        self.is_asked_for = asked > 0;
+        self.sizer.asked(now, asked);
+    }
+
+    /// What is left of the budget, in refills; without a budget or a price, as many as are wanted.
+    pub(super) fn affordable(&self, sheet: &PoolSheet, on_their_way: u32, now: Timestamp) -> u32 {
+        if self.spec.budget.is_some_and(|budget| budget.0 == 0) {
+            return 0;
+        }
+        let (Some(budget), Some(price)) = (self.spec.budget, sheet.price.filter(|price| price.0 > 0)) else {
+            // One alone, until it is known what one costs.
+            return match (self.spec.budget, sheet.price) {
+                (Some(_), None) => u32::from(on_their_way == 0),
+                _ => u32::MAX,
+            };
+        };
+        let spent = this_hour(sheet.spent, now).money;
+        u32::try_from(budget.0.saturating_sub(spent.0) / price.0).unwrap_or(u32::MAX)
+    }
+
+    pub(super) fn is_open(&self, now: Timestamp) -> bool {
+        self.spec.hours.is_empty() || self.spec.hours.iter().any(|hours| hours.includes(now))
+    }
+}
+
+/// What was spent in the hour of `now`.
+pub(super) fn this_hour(spent: Spent, now: Timestamp) -> Spent {
+    let hour = now.as_millis() / HOUR_MS;
+    if spent.hour == hour { spent } else { Spent { hour, ..Spent::default() } }
+}
