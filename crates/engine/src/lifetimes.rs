@@ -1,6 +1,7 @@
 //! How long answers live: what their kind says, what the operator says for a kind or a site, and what callers have reported
 //! about a site. An answer carries its own expiry from the moment it comes in, so none of this changes one that is there.
 
+use crate::pools::WRITES_MAX;
 use crate::targets::HostPattern;
 use crate::{Engine, lock};
 use quittance_lifecycle::{Draft, Kind, Order, Phase, Timestamp};
@@ -8,9 +9,6 @@ use quittance_pool::Trust;
 use quittance_ports::sheet::SHEETS_MAX;
 use quittance_ports::{Sheet, SheetFound, SheetWritten, TrustSheet, Version};
 use std::time::Duration;
-
-/// How often what a report has taught is tried to be written when others write there, too.
-const WRITES_MAX: u32 = 5;
 
 /// What an operator says about the answers of a kind, of a site, or of both.
 #[derive(Clone, Debug, PartialEq, Eq)]

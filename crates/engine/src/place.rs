@@ -81,13 +81,8 @@ impl Engine {
     /// Places an order, or joins the one that is there. When this returns, the order is durable: it is carried
     /// out whatever happens to the caller.
     pub async fn place(&self, kind: &str, draft: Draft) -> Result<Placed, PlaceError> {
-        let Some(kind) = (self.settings.kinds)(kind) else {
-            return Err(PlaceError::UnknownKind { name: kind.into() });
-        };
-        self.settings.targets.check(&kind, &draft)?;
-        let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let now = self.now();
-        let (key, terms) = self.check(&kind, draft, &policy)?;
+        let (key, terms, policy) = self.agree(kind, draft)?;
         let terms = Arc::new(terms);
         if terms.takes_stock
             && terms.reuse == Reuse::Exclusive
@@ -146,13 +141,19 @@ impl Engine {
         }
     }
 
+    /// What would be agreed with whoever places this, if anything.
+    pub(crate) fn agree(&self, kind: &str, draft: Draft) -> Result<(Key, Terms, Policy), PlaceError> {
+        let Some(kind) = (self.settings.kinds)(kind) else {
+            return Err(PlaceError::UnknownKind { name: kind.into() });
+        };
+        self.settings.targets.check(&kind, &draft)?;
+        let policy = self.policy_for(&kind.name, || Some(kind.pace));
+        let (key, terms) = self.check(&kind, draft, &policy)?;
+        Ok((key, terms, policy))
+    }
+
     /// What the draft means here: answers live for as long as the rules say, and reports have taught.
-    pub(crate) fn check(
-        &self,
-        kind: &Kind,
-        draft: Draft,
-        policy: &Policy,
-    ) -> Result<(Key, Terms), BadRequest> {
+    fn check(&self, kind: &Kind, draft: Draft, policy: &Policy) -> Result<(Key, Terms), BadRequest> {
         let now = self.now();
         let kind = self.with_lifetimes(kind, &draft, now);
         draft.check(&kind, self.settings.keys, policy, now, self.unique())

@@ -24,8 +24,8 @@ use std::time::Duration;
 const HOURS_MAX: usize = 16;
 /// All nodes read all pools every few seconds.
 const PARAMS_BYTES_MAX: usize = 16 * 1024;
-/// How often a change of a pool is tried when others change it, too.
-const WRITES_MAX: u32 = 8;
+/// How often a sheet is tried to be written when others write it, too.
+pub(crate) const WRITES_MAX: u32 = 8;
 
 #[derive(Debug, thiserror::Error)]
 pub enum PoolError {
@@ -139,7 +139,7 @@ impl Engine {
     }
 
     fn show_pool(&self, sheet: PoolSheet, roll: &Roll) -> PoolShown {
-        let terms = self.pool_terms(&sheet.spec, None).ok();
+        let terms = self.pool_terms(&sheet.spec).ok();
         PoolShown {
             target: terms.as_ref().map(|terms| terms.target),
             usable: terms.and_then(|terms| terms.usable()).unwrap_or_default(),
@@ -216,10 +216,10 @@ impl Engine {
 
     /// Another pool with the same shelf: the two would count the same orders and fill it twice.
     fn keeps_the_same(&self, spec: &PoolSpec, sheets: &[SheetFound]) -> Option<String> {
-        let target = self.pool_terms(spec, None).ok()?.target;
+        let target = self.pool_terms(spec).ok()?.target;
         sheets.iter().find_map(|found| match &found.sheet {
             Sheet::Pool(PoolSheet { spec: other, .. }) if other.name != spec.name => {
-                let is_same = self.pool_terms(other, None).is_ok_and(|terms| terms.target == target);
+                let is_same = self.pool_terms(other).is_ok_and(|terms| terms.target == target);
                 is_same.then(|| other.name.clone())
             }
             _ => None,
@@ -245,7 +245,7 @@ impl Engine {
         if spec.hours.len() > HOURS_MAX || spec.hours.iter().any(|hours| hours.from > DAY || hours.to > DAY) {
             return Err(PoolError::BadHours);
         }
-        let terms = self.pool_terms(spec, None)?;
+        let terms = self.pool_terms(spec)?;
         if terms.size() > PARAMS_BYTES_MAX {
             return Err(PoolError::TooLarge { bytes: terms.size() });
         }
@@ -256,14 +256,8 @@ impl Engine {
     }
 
     /// What the orders of a pool agree on.
-    fn pool_terms(&self, spec: &PoolSpec, slot: Option<Slot>) -> Result<Terms, PlaceError> {
-        let Some(kind) = (self.settings.kinds)(&spec.kind) else {
-            return Err(PlaceError::UnknownKind { name: spec.kind.clone() });
-        };
-        let draft = pool_draft(spec, slot);
-        self.settings.targets.check(&kind, &draft)?;
-        let policy = self.policy_for(&kind.name, || Some(kind.pace));
-        Ok(self.check(&kind, draft, &policy)?.1)
+    fn pool_terms(&self, spec: &PoolSpec) -> Result<Terms, PlaceError> {
+        Ok(self.agree(&spec.kind, pool_draft(spec, None))?.1)
     }
 }
 

@@ -8,6 +8,7 @@ use quittance_lifecycle::{
     from_the_shelf,
 };
 use quittance_ports::{Line, StoreError, Versioned};
+use std::sync::Arc;
 
 impl Engine {
     /// An answer that stands on the shelf, taken in the name of a placement that shares with nobody. A store that does not
@@ -50,12 +51,7 @@ impl Engine {
 
     /// An answer from the shelf, or nothing: nothing is bought.
     pub async fn take_only(&self, kind: &str, draft: Draft) -> Result<Option<Placed>, PlaceError> {
-        let Some(kind) = (self.settings.kinds)(kind) else {
-            return Err(PlaceError::UnknownKind { name: kind.into() });
-        };
-        self.settings.targets.check(&kind, &draft)?;
-        let policy = self.policy_for(&kind.name, || Some(kind.pace));
-        let (key, terms) = self.check(&kind, draft, &policy)?;
+        let (key, terms, policy) = self.agree(kind, draft)?;
         if !terms.takes_stock {
             return Ok(None);
         }
@@ -78,7 +74,7 @@ impl Engine {
             Some(Event::Supplied { by, from, answer: answer.clone(), attempt })
         });
         let Some(supplied) = supplied else { return Ok(Err(found)) };
-        let terms = std::sync::Arc::clone(&order.terms);
+        let terms = Arc::clone(&order.terms);
         match self.apply(&key, Some(found), &supplied).await? {
             Applied::Advanced { .. } => {
                 self.note_served(&terms);

@@ -18,9 +18,6 @@ pub use level::{Level, Why};
 pub use sizer::{Goal, LIVES_UNTIL_IDLE, PER_LIFE_MIN, SPOILED_MAX, Sizer};
 pub use trust::{HEARD_MAX, Heard, Trust};
 
-/// A refusal as [`Trust`] keeps it.
-pub type Refused = Heard;
-
 /// No pool holds more than this, whatever is asked of it.
 pub const SIZE_MAX: u32 = 1000;
 

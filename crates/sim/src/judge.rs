@@ -126,9 +126,13 @@ impl Court<'_> {
     fn went_to_another(&self, task: &Task, before: u64) -> bool {
         let is_cancelled = self.truth.cancelled.iter().any(|(who, at)| *who == task.who && *at <= before);
         let could_take = |visit: &Visit| {
-            visit.who.starts_with("exclusive")
+            let shares_with_nobody = visit.who.starts_with("exclusive") || visit.who.starts_with("keyed");
+            // Whoever waited already when this was bought may be supplied with it, too.
+            let still_wanted = visit.told.as_ref().is_none_or(|(at, _)| *at > task.accepted_at);
+            shares_with_nobody
                 && visit.wish.identity() == task.identity
-                && (task.accepted_at..before).contains(&visit.begun_at)
+                && visit.begun_at < before
+                && still_wanted
         };
         is_cancelled && self.truth.visits.iter().any(could_take)
     }

@@ -5,6 +5,7 @@
 //! A simulation that no bug fails tests nothing: [`plants`] has a wrong idea for every promise, and each must be caught.
 #![forbid(unsafe_code)]
 
+mod args;
 mod callers;
 pub mod dice;
 pub mod executor;

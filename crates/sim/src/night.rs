@@ -83,27 +83,9 @@ usage: quittance-sim [--lives N] [--first SEED] [--plants]
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is what the binary is for")]
 pub fn main(args: impl Iterator<Item = String>, replay: Option<String>) -> ExitCode {
     let (mut lives, mut first, mut plants) = (20_000, 0, false);
-    let mut args = args;
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--plants" => plants = true,
-            "--lives" | "--first" => match args.next().and_then(|text| text.parse().ok()) {
-                Some(number) if arg == "--lives" => lives = number,
-                Some(number) => first = number,
-                None => {
-                    eprintln!("{arg} needs a whole number, like {arg} 1000");
-                    return ExitCode::from(2);
-                }
-            },
-            "-h" | "--help" => {
-                print!("{HELP}");
-                return ExitCode::SUCCESS;
-            }
-            _ => {
-                eprint!("{arg:?} is not an option\n\n{HELP}");
-                return ExitCode::from(2);
-            }
-        }
+    let numbers = &mut [("--lives", &mut lives), ("--first", &mut first)];
+    if let Err(code) = crate::args::read(args, HELP, &mut [("--plants", &mut plants)], numbers) {
+        return code;
     }
     match replay.map(|seed| seed.parse::<u64>()) {
         Some(Ok(seed)) => return replay_one(seed),

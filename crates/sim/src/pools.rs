@@ -34,29 +34,11 @@ takes a level of which over 5 % would spoil.
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "this is what the binary is for")]
 pub fn main(args: impl Iterator<Item = String>) -> ExitCode {
-    let (mut orders, mut seed, mut as_json) = (10_000_000, 1, false);
-    let mut args = args;
-    while let Some(arg) = args.next() {
-        match arg.as_str() {
-            "--pools" => {}
-            "--json" => as_json = true,
-            "--demands" | "--seed" => match args.next().and_then(|text| text.parse().ok()) {
-                Some(number) if arg == "--seed" => seed = number,
-                Some(number) => orders = number,
-                None => {
-                    eprintln!("{arg} needs a whole number, like {arg} 1000");
-                    return ExitCode::from(2);
-                }
-            },
-            "-h" | "--help" => {
-                print!("{HELP}");
-                return ExitCode::SUCCESS;
-            }
-            _ => {
-                eprint!("{arg:?} is not an option\n\n{HELP}");
-                return ExitCode::from(2);
-            }
-        }
+    let (mut orders, mut seed, mut as_json, mut is_named) = (10_000_000, 1, false, false);
+    let switches = &mut [("--pools", &mut is_named), ("--json", &mut as_json)];
+    let numbers = &mut [("--demands", &mut orders), ("--seed", &mut seed)];
+    if let Err(code) = crate::args::read(args, HELP, switches, numbers) {
+        return code;
     }
     let rows = Study::whole(orders, seed).run(&|progress| eprintln!("{progress}"));
     let broken = rows.iter().filter(|row| !row.broken().is_empty()).count();

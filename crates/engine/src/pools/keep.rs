@@ -98,9 +98,7 @@ impl Engine {
     }
 
     fn make_kept(&self, spec: &PoolSpec) -> Option<Kept> {
-        let terms = self.pool_terms(spec, None).ok()?;
-        let kind = (self.settings.kinds)(&spec.kind)?;
-        let policy = self.policy_for(&kind.name, || Some(kind.pace));
+        let (_, terms, policy) = self.agree(&spec.kind, pool_draft(spec, None)).ok()?;
         Kept::new(spec, &terms, policy.pace.p50 + BUSY_SPAN)
     }
 

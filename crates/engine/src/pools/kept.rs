@@ -49,10 +49,12 @@ pub(super) struct Kept {
 
 impl Pools {
     pub(super) fn looks_at(&self) -> Timestamp {
-        let span = match () {
-            () if self.kept.is_empty() => NONE_SPAN,
-            () if self.kept.values().all(|kept| kept.is_idle) => IDLE_SPAN,
-            () => BUSY_SPAN,
+        let span = if self.kept.is_empty() {
+            NONE_SPAN
+        } else if self.kept.values().all(|kept| kept.is_idle) {
+            IDLE_SPAN
+        } else {
+            BUSY_SPAN
         };
         self.looked_at + span
     }

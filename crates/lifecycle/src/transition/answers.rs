@@ -169,7 +169,6 @@ impl Step {
                     self.tally = from_the_shelf(policy);
                     self.tally += age_at_hand_out(&answer, self.now);
                 }
-                self.next.phase = Phase::Solved { answer, at: self.now };
                 self.next = self.next.taken(by, self.now);
                 self.done()
             }

@@ -1,55 +1,11 @@
 //! The built binary on whole stores: moving orders from one to another, closing and opening, and what it never tells. Here
 //! all stores are folders, or servers that are not there; real servers are in `crates/e2e`.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may end where it is")]
 
+use crate::house::House;
 use quittance::{Order, Place, Quittance};
 use serde_json::Value;
-use std::path::PathBuf;
-use std::process::Command;
-use tempfile::TempDir;
-
-struct Said {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Said {
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {} {}", self.out, self.err))
-    }
-
-    #[track_caller]
-    fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{} {}", self.out, self.err);
-        self
-    }
-}
-
-struct House(TempDir);
 
 impl House {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn run_with(&self, args: &[&str], variables: &[(&str, &str)]) -> Said {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quittance"));
-        command.args(args).env_clear().envs(variables.iter().copied()).current_dir(self.0.path());
-        let said = command.output().expect("the binary was built for this test");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it speaks UTF-8");
-        Said { code: said.status.code(), out: text(said.stdout), err: text(said.stderr) }
-    }
-
-    fn run(&self, args: &[&str]) -> Said {
-        self.run_with(args, &[])
-    }
-
     /// A store with so many orders in it that nobody carries out.
     fn stocked(&self, name: &str, orders: usize) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

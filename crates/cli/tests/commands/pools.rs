@@ -1,46 +1,11 @@
 //! The built binary on pools and on the stock: what is set, what is refused and changes nothing, and what is told about it.
 //! The store is a folder here; daemons that share one are in `crates/e2e`.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on may end where it is")]
 
+use crate::house::{House, Said};
 use quittance::{Order, Quittance};
 use serde_json::{Value, json};
-use std::process::Command;
-use tempfile::TempDir;
-
-struct Said {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Said {
-    #[track_caller]
-    fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {} {}", self.out, self.err))
-    }
-
-    #[track_caller]
-    fn exits(self, code: i32) -> Self {
-        assert_eq!(self.code, Some(code), "{} {}", self.out, self.err);
-        self
-    }
-}
-
-struct House(TempDir);
 
 impl House {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn run(&self, args: &[&str]) -> Said {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_quittance"));
-        command.args(args).env_clear().current_dir(self.0.path());
-        let said = command.output().expect("the binary was built for this test");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it speaks UTF-8");
-        Said { code: said.status.code(), out: text(said.stdout), err: text(said.stderr) }
-    }
-
     fn set(&self, args: &[&str]) -> Said {
         self.run(&[&["pool", "set", "login"], args].concat())
     }
@@ -133,13 +98,13 @@ fn what_makes_no_sense_is_refused_with_2_and_changes_nothing() {
 fn a_pool_that_the_configuration_describes_is_not_changed_behind_its_back() {
     let house = House::new();
     let file = "[pools.login]\nkind = \"turnstile\"\nsize = 5\nparams = { sitekey = \"0x4A\", pageurl = \"https://example.com/\" }\n";
-    std::fs::write(house.0.path().join("quittance.toml"), file).unwrap();
+    std::fs::write(house.path("quittance.toml"), file).unwrap();
     assert!(house.run(&["config", "check"]).exits(0).out.contains("quittance.toml is right"));
     let set = house.set(&LOGIN).exits(0);
     assert!(set.err.contains("sets it back when it starts"), "{}", set.err);
     let removed = house.run(&["pool", "remove", "login"]).exits(0);
     assert!(removed.err.contains("sets it again when it starts"), "{}", removed.err);
-    std::fs::write(house.0.path().join("quittance.toml"), file.replace("turnstile", "image")).unwrap();
+    std::fs::write(house.path("quittance.toml"), file.replace("turnstile", "image")).unwrap();
     let wrong = house.run(&["config", "check"]).exits(4);
     assert!(wrong.err.contains("quittance.toml:2") && wrong.err.contains("never spoil"), "{}", wrong.err);
 }
@@ -149,7 +114,7 @@ fn the_stock_tells_what_was_asked_and_how_the_pools_stand() {
     let house = House::new();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let dir = house.0.path().join("quittance-data");
+        let dir = house.path("quittance-data");
         let node = Quittance::builder().embedded(dir).open().await.unwrap();
         let order = Order::of("turnstile").with("sitekey", "0x4A").with("pageurl", "https://example.com/");
         node.place(order.exclusive()).await.unwrap();
