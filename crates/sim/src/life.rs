@@ -80,7 +80,7 @@ pub fn live(
     });
     fleet.start_nodes();
     let pools = stock_up(script, &crowd.wishes);
-    change_pools(&executor, &fleet, &pools, true);
+    keep_pools(&executor, &fleet, pools, script.storm_ms);
     for _ in 0..script.callers {
         crowd.send(script.visits, script.pause_ms);
     }
@@ -102,8 +102,6 @@ pub fn live(
     });
     clear_up(&executor, &weather, &service, &fleet);
     executor.note(|| "the storm is over".into());
-    // Or they would be filled for ever, and nothing would come to an end.
-    change_pools(&executor, &fleet, &pools, false);
     // Late visitors come in the calm, so that what the storm left behind is asked for again.
     for _ in 0..script.callers.min(8) {
         crowd.send(2, 60_000);
@@ -138,24 +136,33 @@ fn stock_up(script: &Script, wishes: &[Wish]) -> Vec<PoolSpec> {
     wanted.enumerate().map(pool).collect()
 }
 
-/// A person sets the pools, or takes them away, and tries until it is done.
-fn change_pools(executor: &Executor, fleet: &Arc<Fleet>, pools: &[PoolSpec], is_set: bool) {
-    for spec in pools.iter().cloned() {
+/// A person sets the pools, and takes them away when the storm is over, or they would be filled for ever and
+/// nothing would come to an end; each tried until it is done, one after the other.
+fn keep_pools(executor: &Executor, fleet: &Arc<Fleet>, pools: Vec<PoolSpec>, storm_ms: u64) {
+    for spec in pools {
         let (executor, fleet) = (executor.clone(), Arc::clone(fleet));
         executor.clone().spawn(WORLD, async move {
-            loop {
-                if let Some((engine, _)) = fleet.pick() {
-                    let is_done = match is_set {
-                        true => engine.set_pool(spec.clone()).await.is_ok(),
-                        false => engine.remove_pool(&spec.name).await.is_ok(),
-                    };
-                    if is_done {
-                        return;
-                    }
-                }
-                executor.sleep(1_000).await;
-            }
+            change_pool(&executor, &fleet, &spec, true).await;
+            executor.sleep_until(START + storm_ms).await;
+            change_pool(&executor, &fleet, &spec, false).await;
         });
+    }
+}
+
+async fn change_pool(executor: &Executor, fleet: &Arc<Fleet>, spec: &PoolSpec, is_set: bool) {
+    loop {
+        if let Some((engine, _)) = fleet.pick() {
+            let is_done = match is_set {
+                true => engine.set_pool(spec.clone()).await.is_ok(),
+                false => engine.remove_pool(&spec.name).await.is_ok(),
+            };
+            if is_done {
+                executor
+                    .note(|| format!("{} {}", spec.name, if is_set { "is set" } else { "is taken away" }));
+                return;
+            }
+        }
+        executor.sleep(1_000).await;
     }
 }
 
