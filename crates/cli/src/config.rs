@@ -140,6 +140,7 @@ impl Config {
         settings.targets = self.targets.clone();
         settings.sparing = self.providers.first().map_or(self.sparing, |provider| provider.sparing);
         settings.lifetimes.clone_from(&self.lifetimes);
+        settings.provider = self.providers.first().map(|provider| provider.name.clone()).unwrap_or_default();
         settings.kinds = std::sync::Arc::new(self.kinds());
         self.engine.apply(settings);
     }

@@ -6,10 +6,10 @@ mod note;
 use crate::config::{ADMIN_KEY, Config, Environment};
 use crate::exit::{Exit, Trouble};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, HeaderValue, USER_AGENT};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use quittance::embedded;
 use serde::Deserialize;
@@ -24,7 +24,7 @@ pub(crate) use note::Note;
 /// For one question and all of its answer. The daemon itself gives up on its store before that.
 const ANSWER_WAIT: Duration = Duration::from_secs(20);
 /// More than all pools and a thousand lines of the books.
-const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
+pub(crate) const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
 const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
 
 /// Where a listener is reached from the machine that it is on.
@@ -46,9 +46,9 @@ pub(crate) struct Daemon {
 
 /// What it says when it does not do something (RFC 9457).
 #[derive(Debug, Deserialize)]
-struct Problem {
-    code: String,
-    detail: String,
+pub(crate) struct Problem {
+    pub(crate) code: String,
+    pub(crate) detail: String,
 }
 
 /// Why there is nothing to read.
@@ -62,6 +62,20 @@ impl From<Trouble> for NoAnswer {
     fn from(trouble: Trouble) -> Self {
         Self::Trouble(trouble)
     }
+}
+
+/// A question as any caller puts it.
+pub(crate) fn asking(method: Method, path: &str, body: Option<&Value>) -> Result<Request<Bytes>, String> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(USER_AGENT, AGENT)
+        .header(ACCEPT, "application/json");
+    if body.is_some() {
+        request = request.header(CONTENT_TYPE, "application/json");
+    }
+    let body = body.map(Value::to_string).unwrap_or_default();
+    request.body(Bytes::from(body)).map_err(|error| error.to_string())
 }
 
 impl Daemon {
@@ -80,7 +94,7 @@ impl Daemon {
                 Trouble::new(Exit::Config, what)
             })?;
             shown.set_sensitive(true);
-            Ok(shown)
+            Ok::<_, Trouble>(shown)
         });
         let is_keyless = config.admin.is_none();
         Ok(Some(Self { at: near(at), key: key.transpose()?, is_keyless }))
@@ -125,38 +139,28 @@ impl Daemon {
         path: &str,
         body: Option<&Value>,
     ) -> Result<(StatusCode, Bytes), String> {
+        let answer = self.send(asking(method, path, body)?).await?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
+        Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
+    }
+
+    /// The answer's head; its body may go on for ever.
+    pub(crate) async fn send(&self, mut request: Request<Bytes>) -> Result<Response<Incoming>, String> {
         let stream = TcpStream::connect(self.at).await.map_err(|error| error.to_string())?;
         let (mut sender, connection) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
-        let mut request = Request::builder()
-            .method(method)
-            .uri(path)
-            .header(HOST, self.at.to_string())
-            .header(USER_AGENT, AGENT)
-            .header(ACCEPT, "application/json");
+        let host = HeaderValue::try_from(self.at.to_string()).map_err(|error| error.to_string())?;
+        request.headers_mut().insert(HOST, host);
         if let Some(key) = &self.key {
-            request = request.header(AUTHORIZATION, key);
+            request.headers_mut().insert(AUTHORIZATION, key.clone());
         }
-        if body.is_some() {
-            request = request.header(CONTENT_TYPE, "application/json");
-        }
-        let body = body.map(Value::to_string).unwrap_or_default();
-        let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
-        let answered = async {
-            let answer = sender.send_request(request).await.map_err(|error| error.to_string())?;
-            let status = answer.status();
-            let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-            Ok((status, body.map_err(|error| error.to_string())?.to_bytes()))
-        };
-        // The connection does the work, and has nothing to say that the answer does not say better.
-        tokio::pin!(answered);
-        tokio::select! {
-            answered = &mut answered => answered,
-            _ = connection => answered.await,
-        }
+        // It does the work, and has nothing to say that the answer does not say better.
+        tokio::spawn(connection);
+        sender.send_request(request.map(Full::new)).await.map_err(|error| error.to_string())
     }
 
-    fn silent(&self, why: &str) -> Trouble {
+    pub(crate) fn silent(&self, why: &str) -> Trouble {
         let what = format!(
             "a daemon has the store to itself, and does not answer at http://{} ({why}): ask again, or look at its log",
             self.at
@@ -181,7 +185,7 @@ impl Daemon {
         }
     }
 
-    fn locked_out(&self) -> String {
+    pub(crate) fn locked_out(&self) -> String {
         let at = self.at;
         match &self.key {
             Some(_) => format!(

@@ -14,6 +14,7 @@ mod interruption;
 mod kinds;
 mod node;
 mod nodes;
+mod office;
 mod outcome;
 mod output;
 mod place;

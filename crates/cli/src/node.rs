@@ -29,6 +29,15 @@ const STOP_TOLD: Duration = Duration::from_secs(1);
 /// Opens the store and carries orders out. Whoever is at the prompt may do so beside the daemon, and beside others, if the
 /// store can be shared.
 pub(crate) async fn start(config: &Config) -> Result<Quittance, Trouble> {
+    begin(config, false).await
+}
+
+/// The same with a gateway for [`crate::office::Office`] to ask.
+pub(crate) async fn start_office(config: &Config) -> Result<Quittance, Trouble> {
+    begin(config, true).await
+}
+
+async fn begin(config: &Config, has_gateway: bool) -> Result<Quittance, Trouble> {
     if let [first, _, ..] = &config.providers[..] {
         output::tell(&format!("note: only the first provider, {}, is used in this version\n", first.name));
     }
@@ -42,7 +51,10 @@ pub(crate) async fn start(config: &Config) -> Result<Quittance, Trouble> {
     }
     let name = named(config, None);
     for home in homes(config) {
-        let (builder, is_shared) = (carrier(config)?.name(&name), home.is_some());
+        let (mut builder, is_shared) = (carrier(config)?.name(&name), home.is_some());
+        if has_gateway {
+            builder = builder.gateway(GatewaySetup::default());
+        }
         let builder = match home {
             Some(home) => builder.home(home),
             None => builder,
@@ -138,6 +150,15 @@ pub(crate) async fn open_unless_held(
 ) -> Result<Result<Quittance, embedded::OpenError>, Trouble> {
     let config = Config { store: config.store.as_it_is(), ..config.clone() };
     match builder(&config)?.open().await {
+        Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => Ok(Err(held)),
+        opened => opened.map(Ok).map_err(|error| start_trouble(&error)),
+    }
+}
+
+/// The same with a gateway for [`crate::office::Office`] to ask.
+pub(crate) async fn open_office(config: &Config) -> Result<Result<Quittance, embedded::OpenError>, Trouble> {
+    let config = Config { store: config.store.as_it_is(), ..config.clone() };
+    match builder(&config)?.gateway(GatewaySetup::default()).open().await {
         Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => Ok(Err(held)),
         opened => opened.map(Ok).map_err(|error| start_trouble(&error)),
     }

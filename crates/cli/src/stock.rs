@@ -191,7 +191,13 @@ mod tests {
     use std::time::Duration;
 
     fn line(day: u64, site: &str) -> Line {
-        Line { day: Day(day), tenant: "default".into(), kind: "turnstile".into(), site: site.into() }
+        Line {
+            day: Day(day),
+            tenant: "default".into(),
+            kind: "turnstile".into(),
+            site: site.into(),
+            provider: "main".into(),
+        }
     }
 
     fn refused(site: &str, now: Timestamp) -> TrustSheet {

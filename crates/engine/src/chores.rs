@@ -2,7 +2,9 @@
 //! replayed, and what may be forgotten is.
 
 use crate::{Engine, Heard, lock};
-use quittance_ports::{Arrival, StoreError};
+use quittance_lifecycle::Timestamp;
+use quittance_ports::{Arrival, Day, StoreError};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How many forgettable records are removed at a time.
@@ -13,6 +15,9 @@ const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
 /// kept by default, because after that it may have been forgotten in good order.
 const UNKNOWN_KEPT: Duration = Duration::from_secs(24 * 3600);
 
+/// How often the books of old days are closed.
+const BOOKS_SPAN: Duration = Duration::from_secs(3600);
+
 impl Engine {
     pub(crate) async fn do_chores(&self) {
         self.replay_spill().await;
@@ -20,6 +25,23 @@ impl Engine {
             self.note_error(&error);
         }
         self.keep_pools().await;
+        self.close_books().await;
+    }
+
+    /// Now and then; which node does it, and how often, makes no difference.
+    async fn close_books(&self) {
+        let now = self.now();
+        let last = Timestamp::from_millis(self.books_closed_at.load(Ordering::Relaxed));
+        // A clock that was set back must not put it off.
+        if last <= now && now < last + BOOKS_SPAN {
+            return;
+        }
+        self.books_closed_at.store(now.as_millis(), Ordering::Relaxed);
+        let days_ago = |days: u64| Day(Day::of(now).0.saturating_sub(days));
+        let (detail, sums) = (days_ago(self.settings.books_days), days_ago(self.settings.sums_days));
+        if let Err(error) = self.world.store.close_books(detail, sums.min(detail)).await {
+            self.note_error(&error);
+        }
     }
 
     pub(crate) async fn write_counts(&self) {

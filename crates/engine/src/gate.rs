@@ -6,6 +6,38 @@ use crate::Sparing;
 use quittance_lifecycle::{Backoff, Fault, FaultClass, FaultTable, Gate, Reaction, SubmitOutcome, Timestamp};
 use std::time::Duration;
 
+/// Whether the provider is given work, as people may see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProviderState {
+    Open,
+    /// It has little room: submits are kept so far apart.
+    Slowed {
+        spacing: Duration,
+    },
+    /// It does not answer, or has no room at all: nothing is submitted until then, and then by one.
+    Shut {
+        until: Timestamp,
+        is_broken: bool,
+    },
+    /// A person must mend the account.
+    Paused {
+        fault: Fault,
+    },
+}
+
+impl ProviderState {
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Slowed { .. } => "slowed",
+            Self::Shut { is_broken: true, .. } => "broken",
+            Self::Shut { is_broken: false, .. } => "busy",
+            Self::Paused { .. } => "paused",
+        }
+    }
+}
+
 /// How long an order waits before it looks again whether a person has mended the account.
 const PAUSED_LOOK: Duration = Duration::from_secs(10);
 /// How far apart submits are kept at first when the provider has no room, and at most.
@@ -153,6 +185,20 @@ impl ProviderGate {
             self.spacing = Duration::ZERO;
         }
         self.spacing = self.spacing.max(self.sparing.submit_interval);
+    }
+
+    pub(crate) fn state(&self, now: Timestamp) -> ProviderState {
+        if let Some(fault) = &self.paused {
+            return ProviderState::Paused { fault: fault.clone() };
+        }
+        let is_broken = self.lost_in_a_row >= self.sparing.trip_at;
+        if is_broken || now < self.shut_until {
+            return ProviderState::Shut { until: self.shut_until, is_broken };
+        }
+        match self.spacing {
+            spacing if spacing > self.sparing.submit_interval => ProviderState::Slowed { spacing },
+            _ => ProviderState::Open,
+        }
     }
 
     pub(crate) fn paused(&self) -> Option<Fault> {

@@ -24,6 +24,7 @@ mod work;
 
 pub use apply::Applied;
 pub use callback::{CallbackAddress, Heard, NotSafe};
+pub use gate::ProviderState;
 pub use lifetimes::{LifeRule, TrustShown, show_trust, with_life_rules};
 pub use place::{PlaceError, Placed};
 pub use pools::{PoolError, PoolShown};
@@ -35,8 +36,8 @@ use bell::Bell;
 use gate::ProviderGate;
 use pace::Paces;
 use pools::Pools;
-use quittance_lifecycle::{Fault, Kind, Order, Pace, Policy, Tally, Timestamp, WhyIgnored};
-use quittance_ports::{Clock, Courier, Line, Provider, Roster, Spill, Store, StoreError};
+use quittance_lifecycle::{Fault, Kind, OnReplay, Order, Pace, Policy, Tally, Timestamp, WhyIgnored};
+use quittance_ports::{Census, Clock, Courier, Line, Provider, Roster, Spill, Store, StoreError};
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
@@ -82,6 +83,8 @@ pub struct Engine {
     store_failed_at: AtomicU64,
     stamps: AtomicU64,
     stopping: AtomicBool,
+    /// When the books were last closed, in milliseconds; zero if never.
+    books_closed_at: AtomicU64,
 }
 
 /// A panic elsewhere cannot have left these short critical sections half-done, so a poisoned lock is as good as any.
@@ -127,6 +130,7 @@ impl Engine {
             store_failed_at: AtomicU64::new(0),
             stamps: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
+            books_closed_at: AtomicU64::new(0),
             world,
             settings,
         }
@@ -172,6 +176,29 @@ impl Engine {
     #[must_use]
     pub fn paused(&self) -> Option<Fault> {
         lock(&self.gate).paused()
+    }
+
+    /// Whether the provider is given work by this node.
+    #[must_use]
+    pub fn provider_state(&self) -> ProviderState {
+        lock(&self.gate).state(self.now())
+    }
+
+    /// What people call the provider.
+    #[must_use]
+    pub fn provider_name(&self) -> &str {
+        &self.settings.provider
+    }
+
+    /// How many orders there are, on all nodes.
+    pub async fn census(&self) -> Result<Census, StoreError> {
+        self.world.store.census().await
+    }
+
+    /// What a replay of this order would do now.
+    #[must_use]
+    pub fn on_replay(&self, order: &Order) -> Option<OnReplay> {
+        order.on_replay(self.now(), &self.policy(order))
     }
 
     /// Somebody else may want to know what this node has just written.

@@ -156,7 +156,10 @@ impl Engine {
     fn check(&self, kind: &Kind, draft: Draft, policy: &Policy) -> Result<(Key, Terms), BadRequest> {
         let now = self.now();
         let kind = self.with_lifetimes(kind, &draft, now);
-        draft.check(&kind, self.settings.keys, policy, now, self.unique())
+        let (key, mut terms) = draft.check(&kind, self.settings.keys, policy, now, self.unique())?;
+        terms.provider.clone_from(&self.settings.provider);
+        terms.price = self.settings.prices.get(&terms.kind).copied().unwrap_or_default();
+        Ok((key, terms))
     }
 
     /// Whether placing this would only join or repeat what is on record, and begin nothing.
@@ -250,6 +253,11 @@ impl Engine {
     /// Gives a dead letter up for good.
     pub async fn drop_dead(&self, key: &Key) -> Result<Applied, StoreError> {
         self.apply(key, None, &Event::Dropped).await
+    }
+
+    /// A person wants others to know something about an order.
+    pub async fn note(&self, key: &Key, text: String) -> Result<Applied, StoreError> {
+        self.apply(key, None, &Event::Noted { text }).await
     }
 
     /// A person says that the provider's account has been mended: everything that waits for it goes on, and other nodes can

@@ -87,7 +87,7 @@ impl Pools {
     pub(crate) fn trusts(&self) -> impl Iterator<Item = &TrustSheet> {
         self.sheets.values().filter_map(|found| match &found.sheet {
             Sheet::Trust(sheet) => Some(sheet),
-            Sheet::Pool(_) => None,
+            _ => None,
         })
     }
 
@@ -133,7 +133,7 @@ impl Engine {
         let roll = self.world.roster.roll().await?;
         let pools = sheets.into_iter().filter_map(|found| match found.sheet {
             Sheet::Pool(sheet) => Some(sheet),
-            Sheet::Trust(_) => None,
+            _ => None,
         });
         Ok(pools.map(|sheet| self.show_pool(sheet, &roll)).collect())
     }

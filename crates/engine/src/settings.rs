@@ -4,8 +4,9 @@ use crate::callback::CallbackAddress;
 use crate::lifetimes::LifeRule;
 use crate::targets::Targets;
 use quittance_lifecycle::{
-    Decision, Event, Key, KeySettings, Kind, Order, Placement, Policy, Terms, Timestamp,
+    Decision, Event, Key, KeySettings, Kind, Money, Order, Placement, Policy, Terms, Timestamp,
 };
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,6 +65,13 @@ pub struct Settings {
     pub kinds: Kinds,
     /// How long answers live where that is not what their kind says; the last rule that fits counts.
     pub lifetimes: Vec<LifeRule>,
+    /// What people call the provider.
+    pub provider: String,
+    /// What an answer of a kind costs, where the provider does not tell.
+    pub prices: BTreeMap<String, Money>,
+    /// How many days the books are kept in detail, and how many their sums.
+    pub books_days: u64,
+    pub sums_days: u64,
     /// Which pages may be automated.
     pub targets: Targets,
     pub sparing: Sparing,
@@ -108,6 +116,10 @@ impl Settings {
             keys: KeySettings::default(),
             kinds: Arc::new(kinds),
             lifetimes: Vec::new(),
+            provider: String::new(),
+            prices: BTreeMap::new(),
+            books_days: 7,
+            sums_days: 400,
             targets: Targets::default(),
             sparing: Sparing::DEFAULT,
             callback: None,

@@ -49,6 +49,8 @@ pub struct Wish {
     pub callback: Option<(String, &'static str)>,
     /// Whether an order that is in flight already is a conflict, rather than one to join.
     pub is_strict: bool,
+    /// What the caller calls that of which this is a part: the `traceparent` of W3C, or nothing.
+    pub trace: String,
 }
 
 /// An order that is on record: whatever happens now, it is carried out.
@@ -275,6 +277,7 @@ impl Desk {
             no_stock: wish.no_stock || caller.is_fresh_wanted,
             collected_in: wish.collected_in,
             slot: None,
+            trace: wish.trace,
         };
         self.check_host(settings, &wish.kind, &draft)?;
         // Limits are for what is new: whoever repeats himself must get what is his.

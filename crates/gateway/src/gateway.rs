@@ -12,7 +12,12 @@ use crate::json::JsonDoor;
 use crate::server::{Counts, House, Limits, Server, Turned};
 use crate::tls::Tls;
 use crate::v1::{self, V1Door};
-use hyper::{Response, StatusCode};
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Either};
+use hyper::header::CONTENT_TYPE;
+use hyper::{Request, Response, StatusCode};
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -99,6 +104,18 @@ impl Gateway {
     /// Listens until it is dropped or drained. Several may run at once, within the same limits.
     pub fn serve(&self, listener: TcpListener, tls: Option<Tls>) -> impl Future<Output = ()> + Send + use<> {
         self.server.clone().serve(self.clone(), listener, tls)
+    }
+
+    /// Asks `/v1` as a caller does, without a socket: what a command at the prompt is told is what the daemon would tell.
+    pub async fn ask(&self, request: Request<Bytes>) -> Response<UnsyncBoxBody<Bytes, Infallible>> {
+        let (head, body) = request.into_parts();
+        let path = head.uri.path().to_owned();
+        let content_type = head.headers.get(CONTENT_TYPE).cloned();
+        let asked = Asked { head, path, flavour: None, content_type, body };
+        self.doors.v1.answer(asked).await.map(|body| match body {
+            Either::Left(whole) => whole.boxed_unsync(),
+            Either::Right(live) => live,
+        })
     }
 
     /// What `/readyz` says.

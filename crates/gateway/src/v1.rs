@@ -211,10 +211,16 @@ fn json(status: StatusCode, said: &impl Serialize) -> Response {
     (status, content_type, json_text(said)).into_response()
 }
 
+/// Lines of JSON, one for each thing, as many as there are.
+pub(crate) const JSON_LINES: &str = "application/x-ndjson";
+/// What is sent as it is made, and not gathered first.
+const STREAMED: [&str; 2] = [events::EVENT_STREAM, JSON_LINES];
+
 /// The answer in the form that every door gives.
 async fn whole_or_live(response: Response) -> hyper::Response<Body> {
     let (head, body) = response.into_parts();
-    let is_live = head.headers.get(CONTENT_TYPE).is_some_and(|value| value == events::EVENT_STREAM);
+    let is_live =
+        head.headers.get(CONTENT_TYPE).is_some_and(|value| STREAMED.iter().any(|streamed| value == streamed));
     let body = if is_live {
         Either::Right(Endless(body).boxed_unsync())
     } else {

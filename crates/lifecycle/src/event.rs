@@ -125,6 +125,10 @@ pub enum Event {
     Replayed,
     /// A person wants no more to do with a dead letter.
     Dropped,
+    /// A person wants others to know something about it.
+    Noted {
+        text: String,
+    },
     /// A person has mended the provider's account.
     Released,
     /// A caller says whether the answer was any good.

@@ -53,22 +53,39 @@ impl FaultClass {
 /// The longest code that is kept; a provider that answers with a page of HTML does not fill our records.
 pub const CODE_BYTES_MAX: usize = 200;
 
+/// The same for all that was said.
+pub const SAID_BYTES_MAX: usize = 400;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     pub class: FaultClass,
     /// The provider's own word for it, as far as it is worth keeping.
     pub code: String,
+    /// All that it said, as it came, where that is more than the code; cut short, and without secrets.
+    pub said: String,
 }
 
 impl Fault {
     #[must_use]
     pub fn new(class: FaultClass, code: impl Into<String>) -> Self {
-        let mut code = code.into();
-        if code.len() > CODE_BYTES_MAX {
-            code.truncate(code.floor_char_boundary(CODE_BYTES_MAX));
-        }
-        Self { class, code }
+        Self { class, code: cut(code.into(), CODE_BYTES_MAX), said: String::new() }
     }
+
+    /// With what was really said. Whoever calls this has taken every secret out of it.
+    #[must_use]
+    pub fn saying(mut self, said: &str) -> Self {
+        if said.trim() != self.code {
+            self.said = cut(said.into(), SAID_BYTES_MAX);
+        }
+        self
+    }
+}
+
+fn cut(mut text: String, bytes_max: usize) -> String {
+    if text.len() > bytes_max {
+        text.truncate(text.floor_char_boundary(bytes_max));
+    }
+    text
 }
 
 impl fmt::Display for Fault {

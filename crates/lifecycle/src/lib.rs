@@ -16,6 +16,7 @@ pub mod event;
 pub mod fault;
 pub mod key;
 pub mod kind;
+pub mod letter;
 pub mod order;
 pub mod policy;
 pub mod story;
@@ -35,6 +36,7 @@ pub use event::{Effect, Event, Gate, PollOutcome, ReportOutcome, SubmitOutcome, 
 pub use fault::{Fault, FaultClass, FaultRule, FaultTable, Reaction, Remedy};
 pub use key::{Key, KeyError, KeyHead, Target};
 pub use kind::{Field, Identity, Kind, Shape};
+pub use letter::{Letter, LetterCause, LetterFilter, OnReplay};
 pub use order::{Attempt, DeadCause, FailCause, HandOut, Order, Phase, Progress};
 pub use policy::{Pace, Policy, Preset, WithoutWord};
 pub use story::{Beat, Entry, Story};

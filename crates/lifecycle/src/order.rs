@@ -2,7 +2,7 @@
 //! `due()`, `shelf()` and `forget_at()` follow from the phase, so a store can index them and know no rule.
 
 use crate::afterwards::{Listener, Report};
-use crate::answer::Answer;
+use crate::answer::{Answer, Money};
 use crate::fault::{Fault, FaultClass};
 use crate::key::{Key, Target};
 use crate::story::{Beat, Story};
@@ -146,6 +146,8 @@ pub struct Attempt {
     pub report: Option<Report>,
     /// The order that it was made for, if its answer came from the shelf.
     pub made_for: Option<Key>,
+    /// What its answer cost, once it has come; nothing if nobody told.
+    pub cost: Money,
 }
 
 impl Attempt {

@@ -10,6 +10,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+/// The longest note that a person may leave.
+pub const NOTE_BYTES_MAX: usize = 1000;
+
 /// How many entries are kept: a third of them from the beginning.
 pub const STORY_ENTRIES_MAX: usize = 48;
 const BEGINNING: usize = STORY_ENTRIES_MAX / 3;
@@ -79,6 +82,10 @@ pub enum Beat {
         attempt: u32,
         is_good: bool,
     },
+    /// What a person wants others to know about it.
+    Noted {
+        text: String,
+    },
     Told {
         listener: u32,
     },
@@ -104,7 +111,10 @@ pub struct Story {
 impl Story {
     pub fn tell(&mut self, at: Timestamp, beat: Beat) {
         if self.entries.len() >= STORY_ENTRIES_MAX {
-            self.entries.remove(BEGINNING);
+            // What a person wrote is left out last: nobody can find it out again.
+            let is_ours = |entry: &Entry| !matches!(entry.beat, Beat::Noted { .. });
+            let oldest = self.entries[BEGINNING..].iter().position(is_ours).unwrap_or(0);
+            self.entries.remove(BEGINNING + oldest);
             self.left_out = self.left_out.saturating_add(1);
         }
         self.entries.push(Entry { at, beat });
@@ -162,6 +172,7 @@ impl fmt::Display for Beat {
             Self::Reported { attempt, is_good } => {
                 write!(f, "attempt {attempt}: reported {}", if *is_good { "good" } else { "bad" })
             }
+            Self::Noted { text } => write!(f, "note: {}", text.escape_debug()),
             Self::Told { listener } => write!(f, "caller {listener} was called"),
             Self::NotTold { listener, why } => {
                 write!(f, "caller {listener} could not be called: {}", why.escape_debug())

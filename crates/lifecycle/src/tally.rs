@@ -71,6 +71,8 @@ tally! {
     /// Dead orders that an answer or a person brought back.
     revived,
     cancelled,
+    /// Calls to callers who did not take them.
+    untold,
     /// What the answers cost, in millionths.
     cost_micros,
     /// The part of the cost that was for nothing.

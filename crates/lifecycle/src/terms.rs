@@ -1,6 +1,7 @@
 //! What was typed, and what it means. A [`Draft`] is what a caller sent; [`Draft::check`] turns it into the
 //! [`Terms`] of an order and its key, or says exactly what is wrong with it.
 
+use crate::answer::Money;
 use crate::bad_request::BadRequest;
 use crate::key::{Digester, Key, Target};
 use crate::kind::{Field, Identity, Kind, Shape};
@@ -82,6 +83,8 @@ pub struct Draft {
     pub collected_in: Duration,
     /// The place in a pool that this order is to fill, if it is for the shelf and not for a caller.
     pub slot: Option<Slot>,
+    /// What the caller calls that of which this order is a part (the `traceparent` of W3C), or nothing.
+    pub trace: String,
 }
 
 /// A place in a pool, and how often it has been filled. It is all that makes the key of a refill: two nodes that refill the
@@ -127,6 +130,12 @@ pub struct Terms {
     pub collected_in: Duration,
     /// The place in a pool that its answer is to fill.
     pub slot: Option<Slot>,
+    /// Who is to solve it. The books are kept by it, too.
+    pub provider: String,
+    /// What an answer of this kind costs, where the provider does not tell; nothing, if nobody has said.
+    pub price: Money,
+    /// What the caller who began this life calls that of which it is a part, or nothing.
+    pub trace: String,
 }
 
 impl Terms {
@@ -156,6 +165,7 @@ impl Draft {
             no_stock: false,
             collected_in: Duration::ZERO,
             slot: None,
+            trace: String::new(),
         }
     }
 
@@ -226,6 +236,9 @@ impl Draft {
             takes_stock: kind.single_use && !self.no_stock && self.slot.is_none(),
             collected_in: self.collected_in,
             slot: self.slot,
+            provider: String::new(),
+            price: Money::default(),
+            trace: self.trace,
         };
         Ok((key, terms))
     }

@@ -12,6 +12,7 @@ mod words;
 pub use answers::{age_at_hand_out, from_the_shelf, spare_as_order};
 pub use people::{Origin, Placement, Refusal, place};
 
+use crate::answer::Money;
 use crate::event::{Effect, Event, Gate};
 use crate::fault::{Fault, FaultClass, Remedy};
 use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
@@ -91,6 +92,7 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
         Event::Cancelled => step.cancelled(),
         Event::Replayed => step.replayed(policy),
         Event::Dropped => step.dropped(),
+        Event::Noted { text } => step.noted(text),
         Event::Released => step.released(),
         Event::Reported { is_good } => step.reported(is_good),
         Event::ReportPassed { attempt, outcome } => step.report_passed(attempt, outcome),
@@ -231,6 +233,7 @@ impl Step {
             task: None,
             report: None,
             made_for: None,
+            cost: Money::default(),
         });
         order.phase = Phase::Submitting { attempt, stamp, until: now + policy.submit_wait };
         self.tally.attempts = 1;

@@ -146,6 +146,9 @@ macro_rules! conformance {
             no_count_is_lost_among_many
             books_come_by_day_in_the_order_of_their_lines
             a_tally_of_nothing_opens_no_line
+            closed_books_keep_their_sums
+            nothing_is_lost_when_books_are_closed_in_a_crowd
+            a_census_counts_who_is_open_and_who_waits_for_a_person
 
             it_answers_like_the_memory_store
         }

@@ -21,7 +21,12 @@ pub use courier::{Courier, MemoryCourier};
 pub use memory::{MemorySpill, MemoryStore};
 pub use provider::{Account, AskError, Callback, Provider, Saying, Submission, Threads};
 pub use roster::{Card, Demand, Finding, MemoryRoster, Roll, Roster, Signed, Verdict, Vitals};
-pub use sheet::{LevelShown, PoolSheet, PoolSpec, Sheet, SheetFound, SheetWritten, Spent, TrustSheet};
+pub use sheet::{
+    AlertNote, AlertSheet, BulkSheet, Deed, LevelShown, PoolSheet, PoolSpec, Sheet, SheetFound, SheetWritten,
+    Spent, TrustSheet,
+};
 pub use spill::{Arrival, Spill, SpillError};
-pub use store::{Commit, Day, Due, Line, Standing, Store, StoreError, Unreadable, Version, Versioned, Which};
+pub use store::{
+    Census, Commit, Day, Due, Line, Standing, Store, StoreError, Unreadable, Version, Versioned, Which,
+};
 pub use watch::{Watch, Watchers};

@@ -2,7 +2,9 @@
 //! plain ordered maps, so that whoever reads them sees what the contract means, and a seed replays byte for byte.
 
 use crate::spill::{Arrival, Spill, SpillError};
-use crate::store::{Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Which};
+use crate::store::{
+    Census, Commit, Day, Due, Line, Standing, Store, StoreError, Unreadable, Version, Versioned, Which,
+};
 use crate::watch::{Watch, Watchers};
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
@@ -226,6 +228,31 @@ impl Store for MemoryStore {
         let ledger = self.ledger();
         let asked = ledger.books.iter().filter(|(line, _)| from <= line.day && line.day <= to);
         Ok(asked.map(|(line, tally)| (line.clone(), *tally)).collect())
+    }
+
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        let mut ledger = self.ledger();
+        let books = std::mem::take(&mut ledger.books);
+        for (mut line, tally) in books.into_iter().filter(|(line, _)| line.day >= sums) {
+            if line.day < detail {
+                line.site = Line::ALL_SITES.to_owned();
+            }
+            ledger.book(line, &tally);
+        }
+        Ok(())
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        let ledger = self.ledger();
+        let mut census = Census::default();
+        for record in ledger.records.values() {
+            match Standing::of(&record.versioned.order) {
+                Standing::Open => census.open += 1,
+                Standing::Dead => census.dead += 1,
+                Standing::AtRest => {}
+            }
+        }
+        Ok(census)
     }
 }
 

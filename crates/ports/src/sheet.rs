@@ -1,8 +1,9 @@
 //! What all nodes must agree on besides orders, in a few small sheets that are written by compare-and-swap: the pools that
-//! people have set, and what reports have taught about how long the answers of a site really live.
+//! people have set, what reports have taught about how long the answers of a site really live, what people do with a great
+//! many dead letters at once, and the alerts that stand.
 
 use crate::store::Version;
-use quittance_lifecycle::{Money, Timestamp, Value};
+use quittance_lifecycle::{Key, LetterFilter, Money, Timestamp, Value};
 use quittance_pool::{Goal, Hours, Trust};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -80,10 +81,59 @@ pub struct TrustSheet {
     pub trust: Trust,
 }
 
+/// What is to be done with dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    Replay,
+    Drop,
+}
+
+/// A great many dead letters that a person wants replayed or dropped. Whichever node is at it goes on where the last one stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BulkSheet {
+    /// A number that nobody else has.
+    pub number: u64,
+    pub deed: Deed,
+    pub filter: LetterFilter,
+    /// Only what was dead before it began: what is replayed and dies again is not replayed a second time.
+    pub begun: Timestamp,
+    pub per_second: u32,
+    /// All up to this key have been seen to.
+    pub after: Option<Key>,
+    /// How many were done, and how many were meant and were no dead letters any more, or could not be read.
+    pub done: u64,
+    pub passed_over: u64,
+    /// When there was nothing left to do, or a person stopped it.
+    pub ended: Option<Timestamp>,
+    pub was_stopped: bool,
+}
+
+/// An alert that stands, or has stood a short while ago.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlertNote {
+    /// The rule's name, and what it is about: a provider, a pool, a node; nothing, if there is only one.
+    pub rule: String,
+    pub subject: String,
+    pub is_grave: bool,
+    pub words: String,
+    pub raised: Timestamp,
+    pub cleared: Option<Timestamp>,
+    /// When a person said that he knows.
+    pub seen: Option<Timestamp>,
+}
+
+/// The alerts, as the node has them that looks after them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AlertSheet {
+    pub alerts: Vec<AlertNote>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sheet {
     Pool(PoolSheet),
     Trust(TrustSheet),
+    Bulk(BulkSheet),
+    Alerts(AlertSheet),
 }
 
 impl Sheet {
@@ -93,7 +143,17 @@ impl Sheet {
         match self {
             Self::Pool(sheet) => Self::pool_name(&sheet.spec.name),
             Self::Trust(TrustSheet { tenant, kind, site, .. }) => Self::trust_name(tenant, kind, site),
+            Self::Bulk(sheet) => Self::bulk_name(sheet.number),
+            Self::Alerts(_) => Self::ALERTS.to_owned(),
         }
+    }
+
+    /// There is one for all.
+    pub const ALERTS: &'static str = "alerts";
+
+    #[must_use]
+    pub fn bulk_name(number: u64) -> String {
+        format!("bulk/{number:016x}")
     }
 
     #[must_use]

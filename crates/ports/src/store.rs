@@ -70,11 +70,16 @@ pub struct Line {
     pub day: Day,
     pub tenant: String,
     pub kind: String,
-    /// The [site](quittance_lifecycle::Terms::site).
+    /// The [site](quittance_lifecycle::Terms::site), or [all of them](Self::ALL_SITES) once the day is no longer kept in
+    /// detail.
     pub site: String,
+    pub provider: String,
 }
 
 impl Line {
+    /// What stands for the site in the sums of days that are no longer kept in detail. No host is called that.
+    pub const ALL_SITES: &'static str = "*";
+
     #[must_use]
     pub fn of(order: &Order, at: Timestamp) -> Self {
         Self::for_terms(&order.terms, at)
@@ -82,8 +87,14 @@ impl Line {
 
     #[must_use]
     pub fn for_terms(terms: &Terms, at: Timestamp) -> Self {
-        let Terms { tenant, kind, site, .. } = terms;
-        Self { day: Day::of(at), tenant: tenant.clone(), kind: kind.clone(), site: site.clone() }
+        let Terms { tenant, kind, site, provider, .. } = terms;
+        Self {
+            day: Day::of(at),
+            tenant: tenant.clone(),
+            kind: kind.clone(),
+            site: site.clone(),
+            provider: provider.clone(),
+        }
     }
 }
 
@@ -104,6 +115,14 @@ impl Standing {
             _ => Self::AtRest,
         }
     }
+}
+
+/// How many orders stand where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    pub open: u64,
+    /// Those that wait for a person, records that cannot be understood among them.
+    pub dead: u64,
 }
 
 /// Which orders to list.
@@ -199,4 +218,12 @@ pub trait Store: Send + Sync {
 
     /// The books of these days, both included, in the order of their lines.
     async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError>;
+
+    /// Of each day before `detail`, the lines of all sites become one, [`Line::ALL_SITES`], for each tenant, kind and provider;
+    /// of days before `sums` nothing is left. All that was counted stays counted, also while others count. To do it again
+    /// changes nothing.
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError>;
+
+    /// How many orders there are; it need not wait for writes that are under way.
+    async fn census(&self) -> Result<Census, StoreError>;
 }

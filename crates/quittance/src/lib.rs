@@ -248,7 +248,7 @@ impl Quittance {
         let sheets = self.roster.sheets().await?.into_iter();
         let trusts = sheets.filter_map(|found| match found.sheet {
             Sheet::Trust(sheet) => Some(sheet),
-            Sheet::Pool(_) => None,
+            _ => None,
         });
         Ok(trusts.collect())
     }

@@ -97,12 +97,13 @@ impl<'a> DeliveryRecord<'a> {
     }
 }
 
-mirror! { FaultRecord<'a> { class: Text<'a>, code: Text<'a> } }
+mirror! { FaultRecord<'a> { class: Text<'a>, code: Text<'a>, said: Text<'a> } }
 
 impl<'a> FaultRecord<'a> {
     pub(crate) fn of(fault: &'a Fault) -> Self {
-        let Fault { class, code } = fault;
-        Self { class: class.text(), code: text(code) }
+        let Fault { class, code, said } = fault;
+        let said = if said.is_empty() { None } else { text(said) };
+        Self { class: class.text(), code: text(code), said }
     }
 
     pub(crate) fn read(found: Option<Self>) -> Result<Fault, RecordError> {
@@ -112,6 +113,10 @@ impl<'a> FaultRecord<'a> {
 
     /// As it was written, and not by [`Fault::new`]: reading shortens nothing.
     fn parts(self) -> Result<Fault, RecordError> {
-        Ok(Fault { class: FaultClass::read(self.class, "class")?, code: need_text(self.code, "code")? })
+        Ok(Fault {
+            class: FaultClass::read(self.class, "class")?,
+            code: need_text(self.code, "code")?,
+            said: self.said.map(Cow::into_owned).unwrap_or_default(),
+        })
     }
 }

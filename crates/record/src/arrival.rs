@@ -46,6 +46,7 @@ names! { enum EventName {
     Cancelled = "cancelled",
     Replayed = "replayed",
     Dropped = "dropped",
+    Noted = "noted",
     Released = "released",
     Reported = "reported",
     ReportPassed = "report_passed",
@@ -70,6 +71,7 @@ mirror! { EventRecord<'a> {
     from: Text<'a>,
     answer: AnswerRecord<'a>,
     made: AttemptRecord<'a>,
+    text: Text<'a>,
 } }
 
 impl<'a> EventRecord<'a> {
@@ -109,6 +111,7 @@ impl<'a> EventRecord<'a> {
             Event::Cancelled => named(EventName::Cancelled),
             Event::Replayed => named(EventName::Replayed),
             Event::Dropped => named(EventName::Dropped),
+            Event::Noted { text: note } => Self { text: text(note), ..named(EventName::Noted) },
             Event::Released => named(EventName::Released),
             Event::Reported { is_good } => Self { is_good: Some(*is_good), ..named(EventName::Reported) },
             Event::ReportPassed { attempt, outcome } => Self {
@@ -162,6 +165,7 @@ impl<'a> EventRecord<'a> {
             EventName::Cancelled => Event::Cancelled,
             EventName::Replayed => Event::Replayed,
             EventName::Dropped => Event::Dropped,
+            EventName::Noted => Event::Noted { text: need_text(self.text, "text")? },
             EventName::Released => Event::Released,
             EventName::Reported => Event::Reported { is_good: need(self.is_good, "is_good")? },
             EventName::ReportPassed => Event::ReportPassed {

@@ -4,9 +4,9 @@ use crate::afterwards::ReportRecord;
 use crate::answer::AnswerRecord;
 use crate::error::RecordError;
 use crate::fields::{
-    Named, Text, digest, mirror, moment, names, need, need_moment, need_text, read_key, text,
+    Named, Text, digest, mirror, moment, names, need, need_moment, need_text, read_key, text, unless_default,
 };
-use quittance_lifecycle::{Attempt, Progress};
+use quittance_lifecycle::{Attempt, Money, Progress};
 
 names! { enum ProgressName {
     Sent = "sent",
@@ -31,11 +31,12 @@ mirror! { AttemptRecord<'a> {
     answer: AnswerRecord<'a>,
     report: ReportRecord<'a>,
     made_for: Text<'a>,
+    cost_micros: u64,
 } }
 
 impl<'a> AttemptRecord<'a> {
     pub(crate) fn of(attempt: &'a Attempt) -> Self {
-        let Attempt { number, sent, unsolved_at, accepted, progress, task, report, made_for } = attempt;
+        let Attempt { number, sent, unsolved_at, accepted, progress, task, report, made_for, cost } = attempt;
         let written = Self::of_progress(progress);
         Self {
             number: Some(*number),
@@ -46,6 +47,7 @@ impl<'a> AttemptRecord<'a> {
             task: written.task.or_else(|| task.as_deref().and_then(text)),
             report: report.as_ref().map(ReportRecord::of),
             made_for: made_for.and_then(|key| digest(key.0)),
+            cost_micros: unless_default(cost.0),
             ..written
         }
     }
@@ -84,6 +86,7 @@ impl<'a> AttemptRecord<'a> {
             task: self.task_if_over(),
             made_for: read_key(self.made_for.take(), "made_for")?,
             report: self.report.take().map(ReportRecord::read).transpose()?,
+            cost: Money(self.cost_micros.unwrap_or_default()),
             progress: self.progress()?,
         })
     }

@@ -16,6 +16,7 @@ mod answer;
 mod arrival;
 mod attempt;
 mod card;
+mod chores;
 mod disk;
 mod error;
 mod fields;

@@ -1,6 +1,7 @@
 //! How sheets are written: pools, with the generation of each of their places, and what reports taught about a site.
 
 use crate::VERSION;
+use crate::chores::{AlertRecord, BulkRecord};
 use crate::error::{RecordError, Within};
 use crate::fields::{
     Named, Text, mirror, moment, names, need, need_moment, need_span, need_stamp, need_text, parse, span,
@@ -9,12 +10,19 @@ use crate::fields::{
 use crate::terms::{ParamsRecord, read_params, write_params};
 use quittance_lifecycle::Money;
 use quittance_pool::{Goal, Heard, Hours, Trust};
-use quittance_ports::{LevelShown, PoolSheet, PoolSpec, Sheet, Spent, TrustSheet};
+use quittance_ports::{AlertSheet, LevelShown, PoolSheet, PoolSpec, Sheet, Spent, TrustSheet};
 use std::time::Duration;
 
-names! { enum SheetName { Pool = "pool", Trust = "trust" } }
+names! { enum SheetName { Pool = "pool", Trust = "trust", Bulk = "bulk", Alerts = "alerts" } }
 
-mirror! { SheetRecord<'a> { v: u64, is: Text<'a>, pool: PoolRecord<'a>, trust: TrustRecord<'a> } }
+mirror! { SheetRecord<'a> {
+    v: u64,
+    is: Text<'a>,
+    pool: PoolRecord<'a>,
+    trust: TrustRecord<'a>,
+    bulk: BulkRecord<'a>,
+    alerts: Vec<AlertRecord<'a>>,
+} }
 
 #[must_use]
 pub fn encode_sheet(sheet: &Sheet) -> Vec<u8> {
@@ -22,6 +30,11 @@ pub fn encode_sheet(sheet: &Sheet) -> Vec<u8> {
     write(&match sheet {
         Sheet::Pool(pool) => SheetRecord { pool: Some(PoolRecord::of(pool)), ..named(SheetName::Pool) },
         Sheet::Trust(trust) => SheetRecord { trust: Some(TrustRecord::of(trust)), ..named(SheetName::Trust) },
+        Sheet::Bulk(bulk) => SheetRecord { bulk: Some(BulkRecord::of(bulk)), ..named(SheetName::Bulk) },
+        Sheet::Alerts(AlertSheet { alerts }) => SheetRecord {
+            alerts: Some(alerts.iter().map(AlertRecord::of).collect()),
+            ..named(SheetName::Alerts)
+        },
     })
 }
 
@@ -30,6 +43,12 @@ pub fn decode_sheet(bytes: &[u8]) -> Result<Sheet, RecordError> {
     Ok(match SheetName::read(found.is, "is")? {
         SheetName::Pool => Sheet::Pool(need(found.pool, "pool")?.read().within("pool")?),
         SheetName::Trust => Sheet::Trust(need(found.trust, "trust")?.read().within("trust")?),
+        SheetName::Bulk => Sheet::Bulk(need(found.bulk, "bulk")?.read().within("bulk")?),
+        SheetName::Alerts => {
+            let alerts = need(found.alerts, "alerts")?.into_iter().enumerate();
+            let read = |(index, alert): (usize, AlertRecord<'_>)| alert.read().within_item("alerts", index);
+            Sheet::Alerts(AlertSheet { alerts: alerts.map(read).collect::<Result<_, _>>()? })
+        }
     })
 }
 

@@ -34,6 +34,7 @@ names! { enum BeatName {
     Replayed = "replayed",
     Dropped = "dropped",
     Reported = "reported",
+    Noted = "noted",
     Told = "told",
     NotTold = "not_told",
 } }
@@ -96,6 +97,7 @@ impl<'a> EntryRecord<'a> {
             Beat::Taken => named(BeatName::Taken),
             Beat::Supplied { from } => Self { from: digest(from.0), ..named(BeatName::Supplied) },
             Beat::Returned => named(BeatName::Returned),
+            Beat::Noted { text: note } => Self { why: text(note), ..named(BeatName::Noted) },
             Beat::Spoiled => named(BeatName::Spoiled),
             Beat::Failed => named(BeatName::Failed),
             Beat::Buried { cause } => {
@@ -144,6 +146,7 @@ impl<'a> EntryRecord<'a> {
             BeatName::Taken => Beat::Taken,
             BeatName::Supplied => Beat::Supplied { from: Key(need_digest(self.from, "from")?) },
             BeatName::Returned => Beat::Returned,
+            BeatName::Noted => Beat::Noted { text: need_text(self.why, "why")? },
             BeatName::Spoiled => Beat::Spoiled,
             BeatName::Failed => Beat::Failed,
             BeatName::Buried => Beat::Buried { cause: CauseRecord::read_death(self.cause)? },

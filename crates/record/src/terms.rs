@@ -4,11 +4,12 @@
 use crate::VERSION;
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    Named, Text, digest, mirror, need, need_digest, need_span, need_text, parse, span, text, write,
+    Named, Text, digest, mirror, need, need_digest, need_span, need_text, parse, span, text, unless_default,
+    write,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use quittance_lifecycle::{Reuse, Slot, Target, Terms, Value};
+use quittance_lifecycle::{Money, Reuse, Slot, Target, Terms, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -31,6 +32,9 @@ mirror! { TermsRecord<'a> {
     takes_stock: bool,
     collected_in_ms: u64,
     slot: SlotRecord<'a>,
+    provider: Text<'a>,
+    price_micros: u64,
+    trace: Text<'a>,
 } }
 
 mirror! { SlotRecord<'a> { pool: Text<'a>, number: u32, generation: u64 } }
@@ -54,6 +58,9 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         takes_stock,
         collected_in,
         slot,
+        provider,
+        price: Money(price),
+        trace,
     } = terms;
     write(&TermsRecord {
         v: Some(VERSION),
@@ -69,11 +76,19 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         min_life_ms: span(*min_life),
         patience_ms: span(*patience),
         keep_ms: span(*keep),
-        site: if site.is_empty() { None } else { text(site) },
+        site: written(site),
         takes_stock: (*takes_stock != *single_use).then_some(*takes_stock),
         collected_in_ms: span(*collected_in).filter(|span| *span > 0),
         slot: slot.as_ref().map(SlotRecord::of),
+        provider: written(provider),
+        price_micros: unless_default(*price),
+        trace: written(trace),
     })
+}
+
+/// What is empty is not written.
+fn written(said: &str) -> Option<Text<'_>> {
+    if said.is_empty() { None } else { text(said) }
 }
 
 pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
@@ -97,6 +112,9 @@ pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
         collected_in: Duration::from_millis(found.collected_in_ms.unwrap_or_default()),
         site: found.site.map(Cow::into_owned).unwrap_or_default(),
         slot: found.slot.map(SlotRecord::read).transpose()?,
+        provider: found.provider.map(Cow::into_owned).unwrap_or_default(),
+        price: Money(found.price_micros.unwrap_or_default()),
+        trace: found.trace.map(Cow::into_owned).unwrap_or_default(),
     })
 }
 

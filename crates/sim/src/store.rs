@@ -7,7 +7,8 @@ use crate::weather::Weather;
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::{
-    Commit, Day, Due, Line, MemoryStore, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+    Census, Commit, Day, Due, Line, MemoryStore, Store, StoreError, Unreadable, Version, Versioned, Watch,
+    Which,
 };
 use std::sync::{Arc, Mutex};
 
@@ -145,6 +146,16 @@ impl Store for RudeStore {
     async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
         self.go("reading the books").await?;
         self.inner.books(from, to).await
+    }
+
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.go("closing the books").await?;
+        self.inner.close_books(detail, sums).await
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        self.go("taking a census").await?;
+        self.inner.census().await
     }
 }
 

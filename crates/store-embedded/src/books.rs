@@ -73,7 +73,8 @@ pub(crate) fn read(conn: &Connection, from: Day, to: Day) -> rusqlite::Result<Ve
     let days = params_from_iter([number(from), number(to)]);
     let rows = find.query_map(days, |row| {
         let day = Day(row.get::<_, i64>(0)?.cast_unsigned());
-        let line = Line { day, tenant: row.get(1)?, kind: row.get(2)?, site: row.get(3)? };
+        let line =
+            Line { day, tenant: row.get(1)?, kind: row.get(2)?, site: row.get(3)?, provider: String::new() };
         Ok((line, tally(row, 4)?))
     })?;
     rows.collect()

@@ -64,7 +64,7 @@ impl<'a> Columns<'a> {
             columns.books.push(Some(number), Day::of(write.at), [tenant, kind, site], &write.tally);
         }
         for addition in &batch.additions {
-            let Line { day, tenant, kind, site } = &addition.line;
+            let Line { day, tenant, kind, site, .. } = &addition.line;
             columns.books.push(None, *day, [tenant, kind, site], &addition.tally);
         }
         columns

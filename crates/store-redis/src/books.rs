@@ -45,7 +45,7 @@ impl Entry {
 /// What every field of a line begins with: with lengths in front, so that no two lines are written alike, whatever
 /// tenants, kinds and sites are called.
 pub(crate) fn line_name(line: &Line) -> String {
-    let Line { day: _, tenant, kind, site } = line;
+    let Line { tenant, kind, site, .. } = line;
     format!("{}:{tenant}:{}:{kind}:{}:{site}:", tenant.len(), kind.len(), site.len())
 }
 
@@ -53,7 +53,16 @@ fn read_field(day: Day, text: &str) -> Option<(Line, &str)> {
     let (tenant, rest) = read_part(text)?;
     let (kind, rest) = read_part(rest)?;
     let (site, name) = read_part(rest)?;
-    Some((Line { day, tenant: tenant.to_owned(), kind: kind.to_owned(), site: site.to_owned() }, name))
+    Some((
+        Line {
+            day,
+            tenant: tenant.to_owned(),
+            kind: kind.to_owned(),
+            site: site.to_owned(),
+            provider: String::new(),
+        },
+        name,
+    ))
 }
 
 fn read_part(text: &str) -> Option<(&str, &str)> {
@@ -133,7 +142,7 @@ mod tests {
             for kind in names {
                 for site in names {
                     let (tenant, kind, site) = (tenant.into(), kind.into(), site.into());
-                    let line = Line { day: Day(1), tenant, kind, site };
+                    let line = Line { day: Day(1), tenant, kind, site, provider: String::new() };
                     let written = format!("{}asked", line_name(&line));
                     assert_eq!(read_field(Day(1), &written), Some((line, "asked")));
                 }

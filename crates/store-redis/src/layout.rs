@@ -72,7 +72,7 @@ impl Layout {
 
     /// Where a line is kept that belongs to no order: the same wherever it is counted, and not all in one place.
     pub(crate) fn partition_of_line(&self, line: &Line) -> u16 {
-        let Line { day: _, tenant, kind, site } = line;
+        let Line { tenant, kind, site, .. } = line;
         let bytes = tenant.bytes().chain(kind.bytes()).chain(site.bytes());
         let sum = bytes.fold(0_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add(u16::from(byte)));
         sum % self.partitions

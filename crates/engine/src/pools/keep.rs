@@ -66,7 +66,7 @@ impl Engine {
             .iter()
             .filter_map(|found| match &found.sheet {
                 Sheet::Pool(sheet) => Some((sheet.spec.name.clone(), self.make_kept(&sheet.spec))),
-                Sheet::Trust(_) => None,
+                _ => None,
             })
             .collect();
         lock(&self.pools).learn(sheets, now, |spec| made.get(&spec.name).cloned().flatten());

@@ -73,7 +73,7 @@ impl Pools {
             .values()
             .filter_map(|found| match &found.sheet {
                 Sheet::Pool(sheet) => Some((sheet.spec.name.clone(), sheet.spec.clone())),
-                Sheet::Trust(_) => None,
+                _ => None,
             })
             .collect();
         self.kept.retain(|name, _| specs.contains_key(name));

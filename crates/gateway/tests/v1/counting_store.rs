@@ -4,7 +4,7 @@ use crate::flaky_store::FlakyStore;
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::{
-    Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
 };
 use std::sync::{Arc, Mutex};
 
@@ -78,5 +78,13 @@ impl Store for CountingStore {
     }
     async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
         self.asked("books").books(from, to).await
+    }
+
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.asked("close_books").close_books(detail, sums).await
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        self.asked("census").census().await
     }
 }

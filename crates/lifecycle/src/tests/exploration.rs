@@ -66,6 +66,7 @@ fn supplied(by: Key, now: Timestamp) -> Event {
         task: Some("of another".into()),
         report: None,
         made_for: None,
+        cost: crate::Money::default(),
     };
     let Delivery { goods, cost, .. } = delivery("from the shelf");
     let answer = Answer { goods, attempt: 7, earliest, expires: Some(earliest + secs(120)), cost };

@@ -3,7 +3,7 @@
 
 use super::people::unborn;
 use super::{Decision, Step, WhyIgnored};
-use crate::answer::{Answer, Delivery};
+use crate::answer::{Answer, Delivery, Money};
 use crate::event::{Effect, Via};
 use crate::fault::{Fault, FaultClass};
 use crate::key::Key;
@@ -100,11 +100,16 @@ impl Step {
         self.mark_paid(number);
         self.remember_task(number);
         self.set_progress(number, Progress::Answered);
-        self.tally.cost_micros = delivery.cost.0;
+        // A callback tells no price, and some providers never do.
+        let cost = if delivery.cost == Money::default() { self.next.terms.price } else { delivery.cost };
+        self.tally.cost_micros = cost.0;
+        if let Some(attempt) = self.next.attempt_mut(number) {
+            attempt.cost = cost;
+        }
         let unsolved_at = self.next.attempt(number).map_or(self.now, |attempt| attempt.unsolved_at);
         let earliest = delivery.solved_at.map_or(unsolved_at, |at| at.min(self.now).max(unsolved_at));
         let expires = self.next.terms.life.map(|life| earliest + life);
-        Answer { goods: delivery.goods, attempt: number, earliest, expires, cost: delivery.cost }
+        Answer { goods: delivery.goods, attempt: number, earliest, expires, cost }
     }
 
     /// A callback may be the first to say what the provider calls it.

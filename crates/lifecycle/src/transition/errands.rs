@@ -180,6 +180,7 @@ impl Step {
             }
             TellOutcome::NotTaken { why } => {
                 let why = shortened(why);
+                self.tally.untold = 1;
                 let pause = TELL_PAUSES.get(usize::from(tries).saturating_sub(1));
                 listeners[index].telling = match pause {
                     Some(pause) => Telling::Owed { at: now + *pause, tries },

@@ -7,11 +7,12 @@ use crate::fault::{Fault, FaultClass};
 use crate::key::Key;
 use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
 use crate::policy::Policy;
-use crate::story::{Beat, Story};
+use crate::story::{Beat, NOTE_BYTES_MAX, Story};
 use crate::tally::Tally;
 use crate::terms::Terms;
 use crate::time::Timestamp;
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -292,6 +293,13 @@ impl Step {
         self.next.wanted = false;
         self.tell(Beat::Dropped);
         self.fail(FailCause::Cancelled)
+    }
+
+    /// It changes nothing but what people read.
+    pub(super) fn noted(mut self, mut text: String) -> Decision {
+        text.truncate(text.floor_char_boundary(NOTE_BYTES_MAX));
+        self.tell(Beat::Noted { text });
+        self.done()
     }
 
     pub(super) fn released(mut self) -> Decision {

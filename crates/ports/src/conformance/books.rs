@@ -2,7 +2,7 @@
 
 use super::samples::{self, START, Sample, after};
 use super::{AVAILABLE, create};
-use crate::store::{Commit, Day, Line, Store, Version};
+use crate::store::{Census, Commit, Day, Line, Store, Version, Which};
 use futures_util::future::join_all;
 use quittance_lifecycle::{Tally, Timestamp};
 use std::sync::Arc;
@@ -18,7 +18,12 @@ fn line(day: u64, tenant: &str, kind: &str) -> Line {
 }
 
 fn line_of(day: u64, tenant: &str, kind: &str, site: &str) -> Line {
-    Line { day: Day(day), tenant: tenant.into(), kind: kind.into(), site: site.into() }
+    by_provider(day, tenant, kind, site, "")
+}
+
+fn by_provider(day: u64, tenant: &str, kind: &str, site: &str, provider: &str) -> Line {
+    let provider = provider.into();
+    Line { day: Day(day), tenant: tenant.into(), kind: kind.into(), site: site.into(), provider }
 }
 
 /// A different number on every line of the books, so that none can stand for another.
@@ -102,6 +107,8 @@ pub async fn books_come_by_day_in_the_order_of_their_lines(store: Arc<dyn Store>
             for n in [4, 0, 1, 2, 3] {
                 let sites: &[&str] = if n == 2 { &["", "shop.example.org", "a.test"] } else { &[""] };
                 lines.extend(sites.iter().map(|site| line_of(day + n, tenant, kind, site)));
+                let providers: &[&str] = if n == 3 { &["one", "One two"] } else { &[] };
+                lines.extend(providers.iter().map(|name| by_provider(day + n, tenant, kind, "", name)));
             }
         }
     }
@@ -125,4 +132,64 @@ pub async fn a_tally_of_nothing_opens_no_line(store: Arc<dyn Store>) {
     create(&*store, &order).await;
     store.count(&line, &Tally::default()).await.expect(AVAILABLE);
     assert_eq!(books(&*store, line.day, line.day).await, []);
+}
+
+/// What is no longer kept in detail keeps its sums; what is, is left alone; and it may be done over and over.
+pub async fn closed_books_keep_their_sums(store: Arc<dyn Store>) {
+    let day = Day::of(START).0;
+    let sites = ["", "a.test", "shop.example.org"];
+    for n in 0..4 {
+        for (site, base) in sites.iter().zip([1, 10, 100]) {
+            store.count(&line_of(day + n, "ann", "riddle", site), &full(base + n)).await.expect(AVAILABLE);
+        }
+        let other = by_provider(day + n, "ann", "riddle", "a.test", "another");
+        store.count(&other, &full(7)).await.expect(AVAILABLE);
+    }
+    let (first, last) = (Day(day), Day(day + 3));
+    let before = books(&*store, first, last).await;
+    // The first day is forgotten, the second one summed up, the others are kept.
+    let summed = [
+        (line_of(day + 1, "ann", "riddle", Line::ALL_SITES), sum([full(2), full(11), full(101)])),
+        (by_provider(day + 1, "ann", "riddle", Line::ALL_SITES, "another"), full(7)),
+    ];
+    let kept = before.iter().filter(|(line, _)| line.day.0 >= day + 2).cloned();
+    let expected: Vec<_> = summed.into_iter().chain(kept).collect();
+    for _ in 0..2 {
+        store.close_books(Day(day + 2), Day(day + 1)).await.expect(AVAILABLE);
+        assert_eq!(books(&*store, first, last).await, expected);
+    }
+    // Whoever was late with a count is added when the books are next closed.
+    store.count(&line_of(day + 1, "ann", "riddle", "b.test"), &full(1000)).await.expect(AVAILABLE);
+    store.close_books(Day(day + 2), Day(day + 1)).await.expect(AVAILABLE);
+    let mut expected = expected;
+    expected[0].1 += full(1000);
+    assert_eq!(books(&*store, first, last).await, expected);
+}
+
+/// While the books are closed, others count: nothing is lost, and nothing counted twice.
+pub async fn nothing_is_lost_when_books_are_closed_in_a_crowd(store: Arc<dyn Store>) {
+    let day = Day::of(START).0;
+    let lines: Vec<Line> = (0..5).map(|n| line_of(day, "ann", "riddle", &format!("{n}.test"))).collect();
+    let tallies: Vec<Tally> = (0..20).map(full).collect();
+    let counting =
+        join_all(tallies.iter().zip(lines.iter().cycle()).map(|(tally, line)| store.count(line, tally)));
+    let closing = join_all((0..6).map(|_| store.close_books(Day(day + 1), Day(day))));
+    // Whoever closes reads first, and is overtaken.
+    let (closed, counted) = futures_util::future::join(closing, counting).await;
+    counted.into_iter().chain(closed).for_each(|outcome| outcome.expect(AVAILABLE));
+    store.close_books(Day(day + 1), Day(day)).await.expect(AVAILABLE);
+    let expected = [(line_of(day, "ann", "riddle", Line::ALL_SITES), sum(tallies))];
+    assert_eq!(books(&*store, Day(day), Day(day)).await, expected);
+}
+
+pub async fn a_census_counts_who_is_open_and_who_waits_for_a_person(store: Arc<dyn Store>) {
+    assert_eq!(store.census().await.expect(AVAILABLE), Census::default());
+    let (mut open, mut dead) = (0, 0);
+    for sample in samples::every_phase() {
+        create(&*store, &sample.order).await;
+        open += u64::from(Which::Open.includes(&sample.order));
+        dead += u64::from(Which::Dead.includes(&sample.order));
+    }
+    assert!(open > 0 && dead > 0, "{open} open, {dead} dead");
+    assert_eq!(store.census().await.expect(AVAILABLE), Census { open, dead });
 }

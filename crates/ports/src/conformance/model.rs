@@ -106,7 +106,7 @@ impl Model {
             _ => 0,
         };
         self.now = self.now + Duration::from_millis(span);
-        match self.dice.below(20) {
+        match self.dice.below(22) {
             0..8 => self.commit().await,
             8..10 => self.claim_due().await,
             10 => self.shelf().await,
@@ -117,6 +117,8 @@ impl Model {
             16 => self.books().await,
             17 => self.load().await,
             18 => self.watch().await,
+            19 => self.close_books().await,
+            20 => self.census().await,
             _ => drop((!self.watches.is_empty()).then(|| self.watches.remove(0))),
         }
     }
@@ -320,7 +322,9 @@ impl Model {
 
     async fn count(&mut self) {
         let tenant = self.dice.one_of(&["ann", "Bob", "eve", "Zoe"]).into();
-        let line = Line { day: Day::of(self.now), tenant, kind: "riddle".into(), site: String::new() };
+        let site = self.dice.one_of(&["", "a.test", "b.test"]).into();
+        let provider = self.dice.one_of(&["one", "two"]).into();
+        let line = Line { day: Day::of(self.now), tenant, kind: "riddle".into(), site, provider };
         let asked = self.dice.one_of(&[0, 1, 1_000_000_007]);
         let tally = Tally { asked, joined: asked / 2, ..Tally::default() };
         self.reference.count(&line, &tally).await.expect(AVAILABLE);
@@ -329,10 +333,24 @@ impl Model {
 
     async fn books(&mut self) {
         let today = Day::of(self.now);
-        let from = Day(today.0 - self.dice.roll() % 3);
+        let from = Day(today.0 - self.dice.roll() % 6);
         let ours = self.reference.books(from, today).await.expect(AVAILABLE);
         let theirs = self.store.books(from, today).await.expect(AVAILABLE);
         self.same("the books", &ours, &theirs);
+    }
+
+    async fn close_books(&mut self) {
+        let today = Day::of(self.now);
+        let detail = Day(today.0 - self.dice.roll() % 3);
+        let sums = Day(detail.0 - self.dice.roll() % 3);
+        self.reference.close_books(detail, sums).await.expect(AVAILABLE);
+        self.store.close_books(detail, sums).await.expect(AVAILABLE);
+    }
+
+    async fn census(&mut self) {
+        let ours = self.reference.census().await.expect(AVAILABLE);
+        let theirs = self.store.census().await.expect(AVAILABLE);
+        self.same("a census", &ours, &theirs);
     }
 
     async fn load(&mut self) {

@@ -1,6 +1,8 @@
 //! Several nodes behind one face, so that every promise is also kept between them.
 
-use crate::store::{Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Which};
+use crate::store::{
+    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Which,
+};
 use crate::watch::Watch;
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
@@ -87,6 +89,14 @@ impl Store for Relay {
 
     async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
         self.next().books(from, to).await
+    }
+
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.next().close_books(detail, sums).await
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        self.next().census().await
     }
 }
 

@@ -82,9 +82,10 @@ impl Sample {
     #[must_use]
     pub fn placed_under(policy: Policy, name: &str, draft: Draft, kind: &Kind, now: Timestamp) -> Self {
         let draft = Draft { idempotency_key: Some(name.into()), ..draft };
-        let (key, terms) = draft
+        let (key, mut terms) = draft
             .check(kind, KeySettings::default(), &policy, now, 0)
             .expect("samples ask for nothing wrong");
+        terms.provider = "somebody".into();
         match place(None, key, &Arc::new(terms), now, &policy) {
             Placement::Commit { advance, .. } => {
                 Self { order: Arc::new(advance.next), tally: advance.tally, now, policy }

@@ -62,6 +62,10 @@ pub(crate) enum Crime {
     BooksInAnyOrder,
     BooksIgnoreTheLastDay,
     BooksHaveEmptyLines,
+    ClosingForgetsNothing,
+    ClosingMixesProviders,
+    ClosingReadsThenWrites,
+    CensusCountsAll,
 }
 
 /// Whether the model check finds it too. It does one thing at a time, with small orders.
@@ -136,6 +140,10 @@ pub(crate) const CRIMES: &[(Crime, &str, Model)] = {
         (BooksInAnyOrder, "books_come_by_day_in_the_order_of_their_lines", Catches),
         (BooksIgnoreTheLastDay, "books_come_by_day_in_the_order_of_their_lines", Catches),
         (BooksHaveEmptyLines, "a_tally_of_nothing_opens_no_line", Catches),
+        (ClosingForgetsNothing, "closed_books_keep_their_sums", Catches),
+        (ClosingMixesProviders, "closed_books_keep_their_sums", Catches),
+        (ClosingReadsThenWrites, "nothing_is_lost_when_books_are_closed_in_a_crowd", IsBlind),
+        (CensusCountsAll, "a_census_counts_who_is_open_and_who_waits_for_a_person", Catches),
         (LastWriteWins, "it_answers_like_the_memory_store", Catches),
     ]
 };

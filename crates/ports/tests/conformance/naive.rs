@@ -5,7 +5,7 @@ use crate::crimes::Crime;
 use async_trait::async_trait;
 use quittance_lifecycle::{Beat, HandOut, Key, Order, Phase, Tally, Target, Timestamp, Value};
 use quittance_ports::{
-    Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Watchers, Which,
+    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Watchers, Which,
 };
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -416,5 +416,33 @@ impl Store for Naive {
             books.sort_by(|(a, _), (b, _)| a.cmp(b));
         }
         Ok(books)
+    }
+
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        let before = std::mem::take(&mut self.desk().books);
+        if self.commits(Crime::ClosingReadsThenWrites) {
+            self.desk().books = before.clone();
+            dawdle().await;
+            self.desk().books.clear();
+        }
+        for (mut line, tally) in before {
+            let is_kept = line.day >= sums || self.commits(Crime::ClosingForgetsNothing);
+            if line.day < detail {
+                line.site = Line::ALL_SITES.to_owned();
+            }
+            if self.commits(Crime::ClosingMixesProviders) && line.day < detail {
+                line.provider = String::new();
+            }
+            if is_kept {
+                self.book(&line, &tally);
+            }
+        }
+        Ok(())
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        let count = async |which| Ok::<_, StoreError>(self.list(which, None, usize::MAX).await?.len() as u64);
+        let open = count(if self.commits(Crime::CensusCountsAll) { Which::All } else { Which::Open }).await?;
+        Ok(Census { open, dead: count(Which::Dead).await? })
     }
 }

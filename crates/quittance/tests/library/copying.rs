@@ -38,7 +38,13 @@ async fn fill(opened: &Opened) -> usize {
 }
 
 fn line(tenant: &str) -> Line {
-    Line { day: Day::of(samples::START), tenant: tenant.into(), kind: "riddle".into(), site: String::new() }
+    Line {
+        day: Day::of(samples::START),
+        tenant: tenant.into(),
+        kind: "riddle".into(),
+        site: String::new(),
+        provider: String::new(),
+    }
 }
 
 async fn put(opened: &Opened, expected: Version, order: &Arc<Order>) {

@@ -128,6 +128,9 @@ impl Any {
             takes_stock: self.flag(),
             collected_in: self.span(),
             slot: self.maybe(Self::slot),
+            provider: self.text(),
+            price: Money(self.wide()),
+            trace: self.text(),
         }
     }
 
@@ -159,7 +162,7 @@ impl Any {
     }
 
     fn fault(&mut self) -> Fault {
-        Fault { class: self.class(), code: self.text() }
+        Fault { class: self.class(), code: self.text(), said: self.maybe(Self::text).unwrap_or_default() }
     }
 
     fn dead_cause(&mut self) -> DeadCause {
@@ -205,6 +208,7 @@ impl Any {
             task: None,
             report: self.maybe(Self::report),
             made_for: self.maybe(Self::key),
+            cost: Money(self.wide()),
         }
     }
 
@@ -228,7 +232,7 @@ impl Any {
 
     fn beat(&mut self) -> Beat {
         let (attempt, until) = (self.count(), self.moment());
-        match self.below(27) {
+        match self.below(28) {
             0 => Beat::Placed { life: self.count() },
             1 => Beat::Rejoined,
             2 => Beat::Deferred { until },
@@ -255,6 +259,7 @@ impl Any {
             23 => Beat::NotTold { listener: attempt, why: self.text() },
             24 => Beat::Supplied { from: self.key() },
             25 => Beat::Returned,
+            26 => Beat::Noted { text: self.text() },
             _ => Beat::Replayed,
         }
     }
@@ -320,7 +325,7 @@ impl Any {
 
     pub(super) fn arrival(&mut self) -> Arrival {
         let attempt = self.count();
-        let event = match self.below(16) {
+        let event = match self.below(17) {
             0 => Event::Woken { stamp: self.wide(), gate: self.gate() },
             1 => Event::Submitted { attempt, outcome: self.submit_outcome() },
             2 => Event::Polled { attempt, asked: self.moment(), outcome: self.poll_outcome() },
@@ -341,6 +346,7 @@ impl Any {
                 attempt: Box::new(self.attempt()),
             },
             14 => Event::Returned { by: self.key() },
+            15 => Event::Noted { text: self.text() },
             _ => Event::Released,
         };
         Arrival { key: self.key(), born: self.moment(), event }

@@ -1,6 +1,7 @@
 //! The values that the golden files hold. A case is never changed and never removed: add another one.
 
 mod shared;
+mod sight;
 mod stock;
 
 use super::Written;
@@ -27,6 +28,10 @@ pub(super) fn all() -> Vec<(&'static str, Written)> {
     cases.extend(stock::terms());
     cases.extend(stock::orders());
     cases.extend(stock::arrivals());
+    cases.extend(sight::terms());
+    cases.extend(sight::orders());
+    cases.extend(sight::arrivals());
+    cases.extend(sight::sheets());
     cases
 }
 
@@ -65,6 +70,9 @@ fn token_terms() -> Terms {
         takes_stock: true,
         collected_in: Duration::ZERO,
         slot: None,
+        provider: String::new(),
+        price: Money(0),
+        trace: String::new(),
     }
 }
 
@@ -125,7 +133,7 @@ fn plain_answer() -> Answer {
 }
 
 fn fault(class: FaultClass) -> Fault {
-    Fault { class, code: secret("ERROR_") }
+    Fault { class, code: secret("ERROR_"), said: String::new() }
 }
 
 fn attempt(number: u32, progress: Progress) -> Attempt {
@@ -138,6 +146,7 @@ fn attempt(number: u32, progress: Progress) -> Attempt {
         task: None,
         report: None,
         made_for: None,
+        cost: Money(0),
     }
 }
 

@@ -8,8 +8,8 @@ use quittance_lifecycle::{
     Tally, Target, Timestamp,
 };
 use quittance_ports::{
-    Arrival, Callback, Commit, Day, Due, Line, Provider, Saying, Spill, SpillError, Store, StoreError,
-    Submission, Unreadable, Version, Versioned, Watch, Watchers, Which,
+    Arrival, Callback, Census, Commit, Day, Due, Line, Provider, Saying, Spill, SpillError, Store,
+    StoreError, Submission, Unreadable, Version, Versioned, Watch, Watchers, Which,
 };
 use std::sync::Arc;
 
@@ -136,6 +136,14 @@ impl Store for WrongStore {
 
     async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
         self.store.books(from, to).await
+    }
+
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.store.close_books(detail, sums).await
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        self.store.census().await
     }
 }
 

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::conformance::{model, samples};
 use quittance_ports::{
-    Commit, Day, Due, Line, Roster, Store, StoreError, Unreadable, Version, Versioned, Watch, Watchers, Which,
+    Census, Commit, Day, Due, Line, Roster, Store, StoreError, Unreadable, Version, Versioned, Watch,
+    Watchers, Which,
 };
 use quittance_store_embedded::{EmbeddedStore, Settings};
 use std::collections::BTreeSet;
@@ -117,6 +118,14 @@ impl Store for Restless {
 
     async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
         self.store().books(from, to).await
+    }
+
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.store().close_books(detail, sums).await
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        self.store().census().await
     }
 }
 

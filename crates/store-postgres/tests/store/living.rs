@@ -210,7 +210,13 @@ fn the_books_fill_up_and_do_not_overflow() {
     super::run(async {
         let schema = fresh_schema();
         let (one, other) = (open(settings(&schema)).await, open(settings(&schema)).await);
-        let line = Line { day: Day(3), tenant: "rich\0".into(), kind: "riddle".into(), site: String::new() };
+        let line = Line {
+            day: Day(3),
+            tenant: "rich\0".into(),
+            kind: "riddle".into(),
+            site: String::new(),
+            provider: String::new(),
+        };
         let tally = Tally { cost_micros: u64::MAX, asked: 1, ..Tally::default() };
         for store in [&one, &one, &other, &other] {
             store.count(&line, &tally).await.unwrap();
@@ -230,7 +236,8 @@ fn what_the_server_cannot_take_does_not_take_others_with_it() {
         let tally = Tally { asked: 1, ..Tally::default() };
         // No two bytes alike, or the server would make it short enough.
         let tenant: String = (0..4000_u32).filter_map(|n| char::from_u32(0x4e00 + n * 7 % 20_000)).collect();
-        let too_long = Line { day: Day(1), tenant, kind: "riddle".into(), site: String::new() };
+        let too_long =
+            Line { day: Day(1), tenant, kind: "riddle".into(), site: String::new(), provider: String::new() };
         let placed = join_all(orders.iter().map(|order| store.commit(Version::ABSENT, order, &tally, START)));
         let (placed, refused) = futures_util::future::join(placed, store.count(&too_long, &tally)).await;
         assert!(placed.iter().all(|done| matches!(done, Ok(Commit::Done(_)))), "{placed:?}");

@@ -6,7 +6,7 @@ use super::Place;
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::{
-    Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
 };
 use quittance_store_redis::RedisStore;
 use std::sync::Arc;
@@ -92,5 +92,13 @@ impl Store for Settled {
 
     async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
         self.node.books(from, to).await
+    }
+
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.node.close_books(detail, sums).await
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        self.node.census().await
     }
 }

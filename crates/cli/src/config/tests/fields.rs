@@ -55,7 +55,8 @@ fn fields(config: &Config) -> Fields {
         place_wait: "engine.place_wait",
         others_first: "engine.others_first",
         count_span: "engine.count_span";
-        node, policy, keys, kinds, lifetimes, targets, sparing, callback, rules, on_commit
+        node, policy, keys, kinds, lifetimes, targets, sparing, callback, rules, on_commit, provider, prices, books_days,
+        sums_days
     } = &engine);
     named!(
         fields,

@@ -18,7 +18,7 @@ use quittance_lifecycle::{
     Target, Timestamp, Word,
 };
 use quittance_ports::{
-    Account, Callback, Commit, Day, Due, Line, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore,
+    Account, Callback, Census, Commit, Day, Due, Line, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore,
     Provider, Saying, Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Which,
 };
 use serde_json::Value;
@@ -149,6 +149,14 @@ impl Store for FlakyStore {
     }
     async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
         self.there().await?.books(from, to).await
+    }
+
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.there().await?.close_books(detail, sums).await
+    }
+
+    async fn census(&self) -> Result<Census, StoreError> {
+        self.there().await?.census().await
     }
 }
 

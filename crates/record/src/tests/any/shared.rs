@@ -2,7 +2,9 @@
 
 use super::Any;
 use quittance_lifecycle::Money;
+use quittance_lifecycle::{LetterCause, LetterFilter};
 use quittance_pool::{Goal, Heard, Hours, Trust};
+use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed};
 use quittance_ports::{Card, Demand, LevelShown, PoolSheet, PoolSpec, Sheet, Spent, TrustSheet, Vitals};
 
 impl Any {
@@ -41,7 +43,46 @@ impl Any {
     }
 
     pub(super) fn sheet(&mut self) -> Sheet {
-        if self.flag() { Sheet::Pool(self.pool()) } else { Sheet::Trust(self.trust()) }
+        match self.below(4) {
+            0 => Sheet::Pool(self.pool()),
+            1 => Sheet::Trust(self.trust()),
+            2 => Sheet::Bulk(self.bulk()),
+            _ => Sheet::Alerts(AlertSheet { alerts: self.list(3, Self::alert) }),
+        }
+    }
+
+    fn bulk(&mut self) -> BulkSheet {
+        BulkSheet {
+            number: self.wide(),
+            deed: self.one_of(&[Deed::Replay, Deed::Drop]),
+            filter: LetterFilter {
+                cause: self.maybe(|any| any.one_of(&LetterCause::ALL)),
+                kind: self.maybe(Self::text),
+                site: self.maybe(Self::text),
+                tenant: self.maybe(Self::text),
+                before: self.maybe(Self::moment),
+                since: self.maybe(Self::moment),
+            },
+            begun: self.moment(),
+            per_second: self.count(),
+            after: self.maybe(Self::key),
+            done: self.wide(),
+            passed_over: self.wide(),
+            ended: self.maybe(Self::moment),
+            was_stopped: self.flag(),
+        }
+    }
+
+    fn alert(&mut self) -> AlertNote {
+        AlertNote {
+            rule: self.text(),
+            subject: self.text(),
+            is_grave: self.flag(),
+            words: self.text(),
+            raised: self.moment(),
+            cleared: self.maybe(Self::moment),
+            seen: self.maybe(Self::moment),
+        }
     }
 
     fn pool(&mut self) -> PoolSheet {

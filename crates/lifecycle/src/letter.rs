@@ -1,0 +1,202 @@
+//! A dead letter, for the person who has to decide about it: why it is one and since when, what it has cost, and what a replay
+//! would do. Nothing here decides: what a replay does is asked of the life cycle itself.
+
+use crate::afterwards::Telling;
+use crate::answer::Money;
+use crate::event::Event;
+use crate::order::{DeadCause, Order, Phase, Progress};
+use crate::policy::Policy;
+use crate::time::Timestamp;
+use crate::transition::{Decision, transition};
+use alloc::format;
+use alloc::string::{String, ToString};
+use core::fmt;
+
+/// Why something waits for a person, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LetterCause {
+    RetriesSpent,
+    Deadline,
+    Doubt,
+    /// The order came to something, and somebody who asked to be called never took it.
+    Delivery,
+    /// The record is there and cannot be understood.
+    Unreadable,
+}
+
+impl LetterCause {
+    pub const ALL: [Self; 5] =
+        [Self::RetriesSpent, Self::Deadline, Self::Doubt, Self::Delivery, Self::Unreadable];
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::RetriesSpent => "retries_spent",
+            Self::Deadline => "deadline",
+            Self::Doubt => "doubt",
+            Self::Delivery => "delivery",
+            Self::Unreadable => "unreadable",
+        }
+    }
+
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cause| cause.name() == name)
+    }
+}
+
+/// What a replay would do, as things stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnReplay {
+    /// Whoever could not be called is called again; nothing is bought.
+    TellsAgain,
+    /// It goes on with a task that is paid for.
+    GoesOn,
+    /// It waits for a word until then, and buys if none comes.
+    WaitsFirst {
+        until: Timestamp,
+    },
+    /// It buys, although an earlier attempt may have been paid for.
+    MayPayTwice,
+    Pays,
+}
+
+impl OnReplay {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::TellsAgain => "tells_again",
+            Self::GoesOn => "goes_on",
+            Self::WaitsFirst { .. } => "waits_first",
+            Self::MayPayTwice => "may_pay_twice",
+            Self::Pays => "pays",
+        }
+    }
+
+    /// Whether it may cost the price of an answer.
+    #[must_use]
+    pub const fn may_pay(self) -> bool {
+        matches!(self, Self::WaitsFirst { .. } | Self::MayPayTwice | Self::Pays)
+    }
+}
+
+impl fmt::Display for OnReplay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TellsAgain => "calls again whoever could not be called; nothing is bought",
+            Self::GoesOn => {
+                "goes on with the task that is paid for, while the provider still has it; else pays for a new one"
+            }
+            Self::WaitsFirst { .. } => {
+                "waits a while for word of the attempt that may have been paid for, then submits it again"
+            }
+            Self::MayPayTwice => "submits it again, although an earlier attempt may have been paid for",
+            Self::Pays => "submits it again; no earlier attempt is known to wait for an answer",
+        })
+    }
+}
+
+/// What a person wants to know first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Letter {
+    pub cause: LetterCause,
+    /// In words.
+    pub why: String,
+    pub since: Timestamp,
+    /// What its answers have cost so far, as far as anybody told.
+    pub spent: Money,
+}
+
+impl Order {
+    /// What was paid for answers that were bought for this order, in all lives that it remembers.
+    #[must_use]
+    pub fn spent(&self) -> Money {
+        let own = self.attempts.iter().filter(|attempt| attempt.made_for.is_none());
+        Money(own.fold(0, |sum, attempt| sum.saturating_add(attempt.cost.0)))
+    }
+
+    /// The order as a dead letter, if it is one.
+    #[must_use]
+    pub fn letter(&self) -> Option<Letter> {
+        if !self.needs_a_person() {
+            return None;
+        }
+        let spent = self.spent();
+        if let Phase::Dead { cause, at } = &self.phase {
+            let named = match cause {
+                DeadCause::Spent(_) => LetterCause::RetriesSpent,
+                DeadCause::Deadline => LetterCause::Deadline,
+                DeadCause::Doubt => LetterCause::Doubt,
+            };
+            return Some(Letter { cause: named, why: cause.to_string(), since: *at, spent });
+        }
+        let untold = || {
+            self.listeners.iter().filter_map(|listener| match &listener.telling {
+                Telling::Dead { at, why } => Some((*at, why)),
+                Telling::Owed { .. } => None,
+            })
+        };
+        let (since, last) = untold().max_by_key(|(at, _)| *at)?;
+        let why =
+            format!("{} who asked to be called could not be: {}", untold().count(), last.escape_debug());
+        Some(Letter { cause: LetterCause::Delivery, why, since, spent })
+    }
+
+    /// What a replay would do now; nothing, if there is nothing to replay.
+    #[must_use]
+    pub fn on_replay(&self, now: Timestamp, policy: &Policy) -> Option<OnReplay> {
+        let Decision::Advance(advance) = transition(self, Event::Replayed, now, policy) else { return None };
+        let may_be_paid = self
+            .attempts
+            .iter()
+            .any(|attempt| attempt.is_open() || attempt.progress == (Progress::GivenUp { counted: false }));
+        Some(match advance.next.phase {
+            Phase::Solving { .. } => OnReplay::GoesOn,
+            Phase::Unsure { until, .. } => OnReplay::WaitsFirst { until },
+            Phase::Queued { .. } if may_be_paid => OnReplay::MayPayTwice,
+            Phase::Queued { .. } => OnReplay::Pays,
+            _ => OnReplay::TellsAgain,
+        })
+    }
+}
+
+/// Which dead letters somebody means. What is not said holds for all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LetterFilter {
+    pub cause: Option<LetterCause>,
+    pub kind: Option<String>,
+    /// The [site](crate::Terms::site).
+    pub site: Option<String>,
+    pub tenant: Option<String>,
+    /// Dead since before this moment.
+    pub before: Option<Timestamp>,
+    /// Dead since this moment, or later.
+    pub since: Option<Timestamp>,
+}
+
+impl LetterFilter {
+    /// Whether this order is a dead letter that is meant.
+    #[must_use]
+    pub fn fits(&self, order: &Order) -> bool {
+        let terms = &order.terms;
+        let is =
+            |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+        is(&self.kind, &terms.kind)
+            && is(&self.site, &terms.site)
+            && is(&self.tenant, &terms.tenant)
+            && order.letter().is_some_and(|letter| {
+                self.cause.is_none_or(|cause| cause == letter.cause)
+                    && self.before.is_none_or(|before| letter.since < before)
+                    && self.since.is_none_or(|since| letter.since >= since)
+            })
+    }
+
+    /// Whether a record that nobody can read is meant: nothing more is known of it.
+    #[must_use]
+    pub fn fits_unreadable(&self) -> bool {
+        let Self { cause, kind, site, tenant, before, since } = self;
+        let is_open =
+            kind.is_none() && site.is_none() && tenant.is_none() && before.is_none() && since.is_none();
+        is_open && cause.is_none_or(|cause| cause == LetterCause::Unreadable)
+    }
+}

@@ -1,0 +1,91 @@
+//! What came with "in plain sight": who solves it and for how much, notes, all that a provider said, and people's work.
+
+use super::{arrival, at, attempt, digest, order, secret, token_terms};
+use crate::tests::Written;
+use quittance_lifecycle::{
+    Attempt, Beat, DeadCause, Entry, Event, Fault, FaultClass, Key, LetterCause, LetterFilter, Money, Order,
+    Phase, Progress, Story, Terms,
+};
+use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed, Sheet};
+use std::sync::Arc;
+
+pub(super) fn terms() -> Vec<(&'static str, Written)> {
+    let by_provider = Terms {
+        provider: "main \u{1f5dd}".into(),
+        price: Money(2990),
+        trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into(),
+        ..token_terms()
+    };
+    vec![("terms-by-provider", Written::Terms(Arc::new(by_provider)))]
+}
+
+pub(super) fn orders() -> Vec<(&'static str, Written)> {
+    let fault = Fault::new(FaultClass::UnknownCode, "ERROR_NEW").saying(&secret("<html>ERROR_NEW"));
+    let beats = [
+        Beat::Faulted { attempt: 1, fault: fault.clone() },
+        Beat::Noted { text: secret("asked them, \"wait\"\n") },
+    ];
+    let entries = beats.iter().zip(1..).map(|(beat, second)| Entry { at: at(second), beat: beat.clone() });
+    let noted = Order {
+        attempts: vec![Attempt { cost: Money(2990), ..attempt(1, Progress::Answered) }],
+        story: Story { entries: entries.collect(), left_out: 0 },
+        ..order(Phase::Dead { cause: DeadCause::Spent(fault), at: at(22) })
+    };
+    super::orders([("order-noted", noted)])
+}
+
+pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
+    vec![("arrival-noted", Written::Arrival(arrival(Event::Noted { text: secret("look") })))]
+}
+
+pub(super) fn sheets() -> Vec<(&'static str, Written)> {
+    let filter = LetterFilter {
+        cause: Some(LetterCause::RetriesSpent),
+        kind: Some("turnstile".into()),
+        site: Some(String::new()),
+        tenant: Some("archive".into()),
+        before: Some(at(50)),
+        since: Some(at(1)),
+    };
+    let bulk = BulkSheet {
+        number: u64::MAX,
+        deed: Deed::Replay,
+        filter,
+        begun: at(60),
+        per_second: 50,
+        after: Some(Key(digest(0x9d))),
+        done: 17,
+        passed_over: 2,
+        ended: Some(at(70)),
+        was_stopped: true,
+    };
+    let begun = BulkSheet {
+        deed: Deed::Drop,
+        filter: LetterFilter::default(),
+        after: None,
+        done: 0,
+        passed_over: 0,
+        ended: None,
+        was_stopped: false,
+        ..bulk.clone()
+    };
+    let alert = AlertNote {
+        rule: "pool_starving".into(),
+        subject: "w\u{e4}rm \"door\"".into(),
+        is_grave: true,
+        words: "nothing fresh for 60 s".into(),
+        raised: at(10),
+        cleared: Some(at(20)),
+        seen: Some(at(15)),
+    };
+    let standing =
+        AlertNote { subject: String::new(), is_grave: false, cleared: None, seen: None, ..alert.clone() };
+    [
+        ("sheet-bulk", Sheet::Bulk(bulk)),
+        ("sheet-bulk-begun", Sheet::Bulk(begun)),
+        ("sheet-alerts", Sheet::Alerts(AlertSheet { alerts: vec![alert, standing] })),
+        ("sheet-alerts-none", Sheet::Alerts(AlertSheet::default())),
+    ]
+    .map(|(name, sheet)| (name, Written::Sheet(Box::new(sheet))))
+    .into()
+}
