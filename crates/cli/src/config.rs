@@ -78,6 +78,8 @@ pub(crate) struct Config {
     pub(crate) flavour: Option<String>,
     pub(crate) callbacks_out: CallbacksOut,
     pub(crate) log: LogConfig,
+    /// Whoever collects traces.
+    pub(crate) traces: Option<String>,
     pub(crate) store: StoreConfig,
     /// What people call this node, if the operator has said so.
     pub(crate) node_name: Option<String>,

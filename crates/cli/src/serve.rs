@@ -22,7 +22,7 @@ use certificate::Source;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use quittance::{GatewaySetup, Profile, Quittance};
-use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls};
+use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls, TraceSettings};
 use signals::{Sign, Signals};
 use sockets::Wanted;
 use std::net::SocketAddr;
@@ -34,6 +34,8 @@ use tokio::task::JoinSet;
 
 /// How long whoever is inside may take before the process ends anyway.
 const DRAIN_WAIT: Duration = Duration::from_secs(10);
+/// Where a collector takes traces.
+const TRACES_PATH: &str = "/v1/traces";
 /// How often the files of the certificate are looked at.
 const CERTIFICATE_LOOK: Duration = Duration::from_secs(2);
 
@@ -128,7 +130,6 @@ struct Https {
 impl Daemon {
     async fn start(args: &ServeArgs, config: &Config, inherited: Inherited) -> Result<Self, Trouble> {
         descriptors::raise(config.listener.connections_max);
-        let setup = setup(config)?;
         let source = source(args, config)?;
         let loaded = source
             .as_ref()
@@ -143,7 +144,7 @@ impl Daemon {
         // Before the store is opened: whoever comes early waits a moment instead of being turned away.
         let (http, https) = wanted.bind(inherited)?;
         let name = node::named(config, http.local_addr().ok());
-        let node = node::serve(config, setup, &name).await?;
+        let node = node::serve(config, setup(config, &name)?, &name).await?;
         let gateway = node.gateway().expect("the library was asked for one").clone();
         let mut serving = JoinSet::new();
         let address = local(&http)?;
@@ -317,8 +318,22 @@ fn flavour(config: &Config) -> Option<String> {
     config.flavour.clone().or_else(|| usual.map(|provider| provider.dialect.name().to_owned()))
 }
 
+/// Where traces are sent: a collector takes them at a path of its own.
+fn traces(config: &Config, name: &str) -> Result<Option<TraceSettings>, Trouble> {
+    let Some(url) = &config.traces else { return Ok(None) };
+    let url = url.trim_end_matches('/');
+    let whole = if url.ends_with(TRACES_PATH) { url.to_owned() } else { format!("{url}{TRACES_PATH}") };
+    let collector = whole.parse().map_err(|_| {
+        Trouble::new(
+            Exit::Config,
+            format!("traces.url is no address that can be called: {}", output::harmless(url)),
+        )
+    })?;
+    Ok(Some(TraceSettings { collector, node: name.to_owned() }))
+}
+
 /// Who may ask, and on which terms.
-fn setup(config: &Config) -> Result<GatewaySetup, Trouble> {
+fn setup(config: &Config, name: &str) -> Result<GatewaySetup, Trouble> {
     let wrong = |error| Trouble::of(Exit::Config, &error);
     let tenants = config.tenants.iter().map(|tenant| tenant.settings(&config.targets));
     let reuse = config.reuse.clone();
@@ -326,6 +341,7 @@ fn setup(config: &Config) -> Result<GatewaySetup, Trouble> {
         tenants: tenants.collect::<Result<_, _>>().map_err(wrong)?,
         admin: config.admin.as_ref().map(CallerKey::digest).transpose().map_err(wrong)?,
         settings: GatewaySettings { limits: config.listener, flavour: flavour(config) },
+        traces: traces(config, name)?,
         reuse: Some(ReuseRule(Arc::new(move |tenant, kind, host| reuse.of(tenant, kind, host)))),
     })
 }

@@ -185,6 +185,7 @@ impl ClassicDoor {
             no_stock: is_fresh_wanted || no_stock,
             collected_in: crate::desk::COLLECTED_IN,
             callback,
+            trace: asked.trace(),
             ..Wish::default()
         })
     }

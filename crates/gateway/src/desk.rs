@@ -254,7 +254,23 @@ impl Desk {
     // ---- placing -------------------------------------------------------------------------------------------
 
     /// Accepts an order, or joins the one that is there. It is durable when this returns.
-    pub async fn place(&self, caller: &Caller, wish: Wish) -> Result<Accepted, Declined> {
+    pub async fn place(&self, caller: &Caller, mut wish: Wish) -> Result<Accepted, Declined> {
+        let Some(traces) = self.inner.hub.traces() else { return self.accept(caller, wish).await };
+        let Some(placing) = traces.placing(&wish.trace, self.inner.clock.now()) else {
+            return self.accept(caller, wish).await;
+        };
+        let kind = wish.kind.clone();
+        wish.trace = placing.trace();
+        let accepted = self.accept(caller, wish).await;
+        let why = accepted.as_ref().err().map(ToString::to_string);
+        let order = accepted.as_ref().ok().and_then(|accepted| accepted.placed.order.as_deref());
+        if let Some(outcome) = order.map(Ok).or(why.as_deref().map(Err)) {
+            traces.placed(&placing, &kind, outcome, self.inner.clock.now());
+        }
+        accepted
+    }
+
+    async fn accept(&self, caller: &Caller, wish: Wish) -> Result<Accepted, Declined> {
         let Inner { engine, clock, outbound, names, .. } = &*self.inner;
         let settings = &caller.tenant.settings;
         check_kind(settings, &wish.kind)?;

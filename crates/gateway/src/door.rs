@@ -5,7 +5,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{Either, Full};
-use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use std::convert::Infallible;
@@ -35,9 +35,19 @@ impl Asked {
         self.head.uri.query().unwrap_or_default()
     }
 
+    /// What the caller calls that of which this is a part, or nothing.
+    pub(crate) fn trace(&self) -> String {
+        trace_of(&self.head.headers)
+    }
+
     pub(crate) fn content_type(&self) -> Option<&str> {
         self.content_type.as_ref().and_then(|value| value.to_str().ok())
     }
+}
+
+/// The `traceparent` of W3C, as it was sent; whoever reads it judges it.
+pub(crate) fn trace_of(headers: &HeaderMap) -> String {
+    headers.get("traceparent").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
 }
 
 pub(crate) fn answer(

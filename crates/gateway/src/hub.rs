@@ -1,6 +1,7 @@
 //! What this node writes, passed on to whoever watches: live events, and how many orders each tenant has open. It is told
 //! of each commit, keeps no order, and never makes anybody wait.
 
+use crate::traces::Traces;
 use hashbrown::{HashMap, HashSet};
 use quittance_engine::OnCommit;
 use quittance_lifecycle::{Key, Order};
@@ -17,6 +18,7 @@ pub struct Hub {
     events: broadcast::Sender<Arc<Order>>,
     /// The open orders of those tenants who have a limit; bounded by those limits.
     open: Arc<Mutex<HashMap<String, HashSet<Key>>>>,
+    traces: Option<Traces>,
 }
 
 impl fmt::Debug for Hub {
@@ -30,7 +32,19 @@ impl Hub {
     #[must_use]
     pub fn new(limited: impl IntoIterator<Item = String>) -> Self {
         let open = limited.into_iter().map(|name| (name, HashSet::new())).collect();
-        Self { events: broadcast::Sender::new(EVENTS_KEPT), open: Arc::new(Mutex::new(open)) }
+        Self { events: broadcast::Sender::new(EVENTS_KEPT), open: Arc::new(Mutex::new(open)), traces: None }
+    }
+
+    /// With whoever collects traces.
+    #[must_use]
+    pub fn with_traces(mut self, traces: Option<Traces>) -> Self {
+        self.traces = traces;
+        self
+    }
+
+    #[must_use]
+    pub fn traces(&self) -> Option<&Traces> {
+        self.traces.as_ref()
     }
 
     #[must_use]
@@ -47,6 +61,9 @@ impl Hub {
             } else {
                 open.remove(&order.key);
             }
+        }
+        if let Some(traces) = &self.traces {
+            traces.note(order);
         }
         // Nobody watching is no error.
         if self.events.receiver_count() > 0 {

@@ -101,15 +101,22 @@ impl JsonDoor {
             (Some(_), Some(broken), _) => Err(broken),
             (Some(Verb::Test), None, _) => Ok(said.echo()),
             (Some(_), None, None) => Err(Wrong::Key),
-            (Some(verb), None, Some(caller)) => self.serve(verb, flavour, caller, said).await,
+            (Some(verb), None, Some(caller)) => self.serve(verb, flavour, caller, said, asked.trace()).await,
         };
         let body = body.unwrap_or_else(|wrong| wrong.told(flavour));
         door::answer(StatusCode::OK, "application/json", body)
     }
 
-    async fn serve(&self, verb: Verb, flavour: Flavour, caller: Caller, said: Said) -> Result<String, Wrong> {
+    async fn serve(
+        &self,
+        verb: Verb,
+        flavour: Flavour,
+        caller: Caller,
+        said: Said,
+        trace: String,
+    ) -> Result<String, Wrong> {
         match verb {
-            Verb::Create => self.create(flavour, caller, said).await,
+            Verb::Create => self.create(flavour, caller, Wish { trace, ..said.wish(flavour)? }).await,
             Verb::Result => self.result(flavour, &caller, &said).await,
             Verb::Balance => Ok(self.balance(flavour).await),
             Verb::Report { is_good } => self.report(flavour, caller, said.task_id()?, is_good).await,
@@ -139,8 +146,7 @@ impl JsonDoor {
 
     // ---- placing -------------------------------------------------------------------------------------------
 
-    async fn create(&self, flavour: Flavour, caller: Caller, said: Said) -> Result<String, Wrong> {
-        let wish = said.wish(flavour)?;
+    async fn create(&self, flavour: Flavour, caller: Caller, wish: Wish) -> Result<String, Wrong> {
         let accepted = self.place(caller, wish).await?;
         let id = accepted.id;
         // What is there already is not worth another question, where the protocol has a word for it.

@@ -18,6 +18,7 @@ mod secrets;
 mod server;
 mod tenant;
 mod tls;
+mod traces;
 pub mod v1;
 
 pub use callbacks::{CALLBACK_PATH, CallbackDoor};
@@ -31,3 +32,4 @@ pub use outbound::{
 pub use server::{Counts, Limits};
 pub use tenant::{Caller, KEY_BYTES, KeyDigest, NotKnown, Rate, ReuseRule, Tenant, TenantSettings, Tenants};
 pub use tls::Tls;
+pub use traces::{TraceSettings, Traces};

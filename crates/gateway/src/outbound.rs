@@ -10,7 +10,7 @@ pub use reach::{Allowed, BadAllowed};
 pub use sign::{derived_secret, secret_for_people};
 
 use async_trait::async_trait;
-use call::Caller;
+pub(crate) use call::Caller;
 use hyper::Uri;
 use message::Message;
 pub(crate) use message::{CAPTCHAAI, TWO_CAPTCHA, V1};

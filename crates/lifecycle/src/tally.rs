@@ -4,13 +4,16 @@
 use core::ops::AddAssign;
 
 macro_rules! tally {
-    ($($(#[$doc:meta])* $field:ident),* $(,)?) => {
+    ($($(#[doc = $words:literal])+ $field:ident),* $(,)?) => {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        pub struct Tally { $($(#[$doc])* pub $field: u64),* }
+        pub struct Tally { $($(#[doc = $words])+ pub $field: u64),* }
 
         impl Tally {
             /// Every line of the books with its name, in a fixed order.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
+
+            /// What each of them counts, in words, in the same order.
+            pub const WORDS: &'static [&'static str] = &[$(concat!($($words),+)),*];
 
             pub fn lines(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($field), self.$field)),*].into_iter()
@@ -61,15 +64,19 @@ tally! {
     recovered_by_poll,
     /// Attempts made while an earlier one of the same order may have been paid for.
     possible_doubles,
+    /// Orders that came to an answer.
     solved,
     /// Answers that came when the order had moved on, from whichever attempt.
     late,
     /// Answers paid for that nobody could use any more.
     wasted,
+    /// Orders that were refused for good, and whose callers were told.
     failed,
+    /// Orders that became dead letters.
     dead,
     /// Dead orders that an answer or a person brought back.
     revived,
+    /// Orders that nobody wanted any more.
     cancelled,
     /// Calls to callers who did not take them.
     untold,

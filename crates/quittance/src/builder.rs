@@ -8,7 +8,7 @@ use quittance_engine::targets::{BadPattern, HostPattern};
 use quittance_engine::{CallbackAddress, Engine, LifeRule, PoolError, Settings, World};
 use quittance_gateway::{
     CALLBACK_PATH, CallbackDoor, Desk, Gateway, GatewaySettings, Hub, KeyDigest, Limits, Outbound,
-    OutboundSettings, ReuseRule, TenantSettings, Tenants,
+    OutboundSettings, ReuseRule, TenantSettings, Tenants, TraceSettings, Traces,
 };
 use quittance_ports::{Clock, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError};
 use quittance_record::SpillFile;
@@ -65,6 +65,8 @@ pub struct GatewaySetup {
     pub settings: GatewaySettings,
     /// How answers are shared, where it is more than a word for each tenant.
     pub reuse: Option<ReuseRule>,
+    /// Whoever collects traces, if anybody does.
+    pub traces: Option<TraceSettings>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -345,7 +347,9 @@ impl Builder {
         // What signs calls to callers follows from the secret that proves calls to us: one to keep, not two.
         let outbound =
             Outbound::new(OutboundSettings { root_secret: secret, ..self.outbound }, Arc::clone(&clock));
-        let hub = self.gateway.as_ref().map(|setup| Hub::new(limited(&setup.tenants)));
+        let hub = self.gateway.as_ref().map(|setup| {
+            Hub::new(limited(&setup.tenants)).with_traces(setup.traces.clone().map(Traces::start))
+        });
         settings.on_commit = hub.as_ref().map(Hub::on_commit).or(settings.on_commit);
         let Opened { store, roster, .. } = opened;
         let world = World {

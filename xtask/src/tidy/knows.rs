@@ -84,6 +84,7 @@ const ROOMS: &[Room] = &[
         ]),
         &[],
     ),
+    room("quittance-trace", Only(&["quittance-lifecycle", "serde_json"]), &[]),
     room(
         "quittance-store-embedded",
         Only(&[
@@ -213,6 +214,7 @@ const ROOMS: &[Room] = &[
             "quittance-pool",
             "quittance-ports",
             "quittance-engine",
+            "quittance-trace",
             "quittance-classic",
             "quittance-json",
             "async-trait",

@@ -38,6 +38,7 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
             level: effective.text("log.level").parse().expect("its shape is that of a level"),
             is_json: effective.text("log.format") == "json",
         },
+        traces: effective.text_at(&Name::of(["traces", "url"])),
         store: StoreConfig::of(&effective, environment)?,
         node_name: effective.text_at(&Name::of(["node", "name"])),
         spill_bytes_max: effective.count("store.spill_max"),

@@ -5,7 +5,7 @@ use super::{Accepted, Desk, Inner, NotSeen, PAGE, PAGES_MAX, Seen};
 use crate::id::OrderId;
 use crate::tenant::Caller;
 use quittance_engine::{Outcome, Placed};
-use quittance_lifecycle::{Key, Order, Origin, Phase};
+use quittance_lifecycle::{Key, Order, Origin, Phase, Timestamp};
 use quittance_ports::{StoreError, Which};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Desk {
             }
         };
         match engine.told_at_once(placed) {
-            Some(outcome) => Ok(Seen { order, outcome }),
+            Some(outcome) => Ok(self.seen(order, outcome, self.inner.clock.now())),
             None => self.wait_for(order, placed.clone(), patience).await,
         }
     }
@@ -45,15 +45,24 @@ impl Desk {
         if patience.is_zero() {
             return self.look_at(order, &placed).await;
         }
-        let until = self.inner.clock.now() + patience;
-        let outcome = self.inner.engine.wait(&Placed { until, ..placed }).await;
+        let since = self.inner.clock.now();
+        let outcome = self.inner.engine.wait(&Placed { until: since + patience, ..placed }).await;
         let order = self.inner.engine.read(&order.key).await.ok().flatten().unwrap_or(order);
-        Ok(Seen { order, outcome })
+        Ok(self.seen(order, outcome, since))
+    }
+
+    /// What a caller is told who has asked, or waited, since then.
+    fn seen(&self, order: Arc<Order>, outcome: Outcome, since: Timestamp) -> Seen {
+        if let (Some(traces), Outcome::Answered(_)) = (self.inner.hub.traces(), &outcome) {
+            traces.handed_out(&order, since, self.inner.clock.now());
+        }
+        Seen { order, outcome }
     }
 
     async fn look_at(&self, order: Arc<Order>, placed: &Placed) -> Result<Seen, NotSeen> {
+        let since = self.inner.clock.now();
         let outcome = self.inner.engine.peek_at(placed, &order).await.map_err(NotSeen::StoreAway)?;
-        Ok(Seen { order, outcome: outcome.unwrap_or(Outcome::NotYet) })
+        Ok(self.seen(order, outcome.unwrap_or(Outcome::NotYet), since))
     }
 
     /// The order that an id names, if it is this caller's, and his claim on it.

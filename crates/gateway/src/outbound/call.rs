@@ -4,11 +4,13 @@
 use super::message::Message;
 use super::reach::{Allowed, may_call};
 use super::sign::Signed;
+use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HOST, USER_AGENT};
-use hyper::{Request, StatusCode};
+use hyper::http::request;
+use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::rt::TokioIo;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -21,7 +23,7 @@ const AGENT: &str = concat!("quittance/", env!("CARGO_PKG_VERSION"));
 
 /// Why nobody could be told, without the address, which may hold the caller's secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Trouble {
+pub(crate) enum Trouble {
     #[error("its name cannot be looked up")]
     NoSuchName,
     #[error("its name leads into the operator's network, which is not allowed")]
@@ -35,12 +37,12 @@ pub(super) enum Trouble {
 }
 
 #[derive(Clone)]
-pub(super) struct Caller {
+pub(crate) struct Caller {
     tls: TlsConnector,
 }
 
 impl Caller {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut roots = RootCertStore::empty();
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         let config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
@@ -53,47 +55,62 @@ impl Caller {
         signed: &Signed,
         allowed: &[Allowed],
     ) -> Result<StatusCode, Trouble> {
-        let host = message.uri.host().ok_or(Trouble::NoSuchName)?.trim_matches(['[', ']']);
-        let is_tls = message.uri.scheme_str().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
-        let port = message.uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
+        let mut request = asking(&message.method, &message.uri)
+            .header("webhook-id", &signed.id)
+            .header("webhook-timestamp", &signed.timestamp)
+            .header("webhook-signature", &signed.signature);
+        if let Some(content_type) = message.content_type {
+            request = request.header(CONTENT_TYPE, content_type);
+        }
+        let request = request.body(Full::new(message.body.clone())).map_err(|_| Trouble::NoAnswer)?;
+        self.send(&message.uri, request, |host, address| may_call(allowed, host, address)).await
+    }
+
+    /// Sends JSON to an address that the operator has chosen himself, wherever it leads.
+    pub(crate) async fn post(&self, uri: &Uri, body: Bytes) -> Result<StatusCode, Trouble> {
+        let request = asking(&Method::POST, uri).header(CONTENT_TYPE, "application/json");
+        let request = request.body(Full::new(body)).map_err(|_| Trouble::NoAnswer)?;
+        self.send(uri, request, |_, _| true).await
+    }
+
+    async fn send(
+        &self,
+        uri: &Uri,
+        request: Request<Full<Bytes>>,
+        may_call: impl Fn(&str, IpAddr) -> bool,
+    ) -> Result<StatusCode, Trouble> {
+        let host = uri.host().ok_or(Trouble::NoSuchName)?.trim_matches(['[', ']']);
+        let is_tls = uri.scheme_str().is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
+        let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
         let found: Vec<SocketAddr> =
             lookup_host((host, port)).await.map_err(|_| Trouble::NoSuchName)?.collect();
         // One address inside is enough: nobody honest mixes them.
-        if found.iter().any(|found| !may_call(allowed, host, found.ip())) {
+        if found.iter().any(|found| !may_call(host, found.ip())) {
             return Err(Trouble::Inside);
         }
         let stream = TcpStream::connect(&found[..]).await.map_err(|_| Trouble::NotConnected)?;
         if !is_tls {
-            return send(stream, message, signed).await;
+            return exchange(stream, request).await;
         }
         let name = ServerName::try_from(host.to_owned()).map_err(|_| Trouble::Tls)?;
         let stream = self.tls.connect(name, stream).await.map_err(|_| Trouble::Tls)?;
-        send(stream, message, signed).await
+        exchange(stream, request).await
     }
 }
 
-async fn send(
+fn asking(method: &Method, uri: &Uri) -> request::Builder {
+    let authority = uri.authority().map_or("", |authority| authority.as_str());
+    let path = uri.path_and_query().map_or("/", |path| path.as_str());
+    Request::builder().method(method).uri(path).header(HOST, authority).header(USER_AGENT, AGENT)
+}
+
+async fn exchange(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    message: &Message,
-    signed: &Signed,
+    request: Request<Full<Bytes>>,
 ) -> Result<StatusCode, Trouble> {
     let no_answer = |_| Trouble::NoAnswer;
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(no_answer)?;
-    let authority = message.uri.authority().map_or("", |authority| authority.as_str());
-    let path = message.uri.path_and_query().map_or("/", |path| path.as_str());
-    let mut request = Request::builder()
-        .method(&message.method)
-        .uri(path)
-        .header(HOST, authority)
-        .header(USER_AGENT, AGENT)
-        .header("webhook-id", &signed.id)
-        .header("webhook-timestamp", &signed.timestamp)
-        .header("webhook-signature", &signed.signature);
-    if let Some(content_type) = message.content_type {
-        request = request.header(CONTENT_TYPE, content_type);
-    }
-    let request = request.body(Full::new(message.body.clone())).map_err(|_| Trouble::NoAnswer)?;
     // Both run here, so that whoever gives up on the call gives up on the connection, too.
     let mut answer = pin!(sender.send_request(request));
     let answered = tokio::select! {

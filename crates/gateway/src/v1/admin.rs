@@ -191,7 +191,7 @@ pub(super) async fn state(State(room): State<Room>, _: Operator) -> Response {
     super::json(StatusCode::OK, &state)
 }
 
-const fn reason(why: WhyIgnored) -> &'static str {
+pub(super) const fn reason(why: WhyIgnored) -> &'static str {
     match why {
         WhyIgnored::NotDueYet => "not_due_yet",
         WhyIgnored::WrongPhase => "wrong_phase",

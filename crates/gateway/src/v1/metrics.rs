@@ -1,5 +1,5 @@
-//! What a monitoring system reads: the pools and the stock, in the text form of Prometheus. Its labels are the names of
-//! pools and of kinds that are described, so no caller can make their number grow.
+//! What a monitoring system reads, in the text form of Prometheus: the books of today, this node, the provider, the pools. Its
+//! labels are the names of pools, of providers and of kinds that are described, so no caller can make their number grow.
 
 use super::Room;
 use super::caller::Operator;
@@ -8,9 +8,9 @@ use super::problem::problems;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use quittance_engine::PoolShown;
+use quittance_engine::{Engine, PoolShown};
 use quittance_lifecycle::{Tally, Timestamp};
-use quittance_ports::{Day, Demand, LevelShown, Line};
+use quittance_ports::{Account, Census, Day, Demand, LevelShown, Line};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use utoipa::ToSchema;
@@ -132,22 +132,8 @@ const OF_DEMAND: &[Metric<Demand>] = &[
     ),
 ];
 
-macro_rules! of_books {
-    ($($name:literal $line:ident $words:literal;)*) => {
-        &[$(counter(concat!("quittance_stock_", $name, "_total"), $words, |tally| Some(tally.$line as f64))),*]
-    };
-}
-
-const OF_BOOKS: &[Metric<Tally>] = of_books! {
-    "asked" asked "Placements, by all nodes, today (UTC).";
-    "from_stock" from_stock "Placements that were served from the stock, today (UTC).";
-    "stocked" stocked "Answers that came to stand on the shelf, today (UTC).";
-    "wasted" wasted "Answers paid for that nobody could use any more, today (UTC).";
-    "wasted_micros" wasted_micros "What those cost, in millionths, today (UTC).";
-    "age_milliseconds" stock_age_ms "How old answers were when they left the stock, added up, today (UTC).";
-    "saved_milliseconds" saved_ms "How much sooner those were there than if bought, added up, today (UTC).";
-    "reported_bad" reported_bad "Answers that a caller says the site refused, today (UTC).";
-};
+/// The state of the provider's circuit, one sample for each name that it can have.
+const PROVIDER_STATES: [&str; 5] = ["open", "slowed", "busy", "broken", "paused"];
 
 fn pools_now(pools: &[PoolShown], now: Timestamp) -> Vec<(String, PoolNow)> {
     let shown = pools.iter().map(|pool| {
@@ -163,14 +149,80 @@ fn pools_now(pools: &[PoolShown], now: Timestamp) -> Vec<(String, PoolNow)> {
     shown.collect()
 }
 
-fn by_kind(books: Vec<(Line, Tally)>) -> Vec<(String, Tally)> {
-    let mut kinds: BTreeMap<String, Tally> = BTreeMap::new();
+/// Today's books by kind and provider; providers are the operator's, and of kinds there are as many as are described.
+fn by_kind(books: Vec<(Line, Tally)>) -> BTreeMap<(String, String), Tally> {
+    let mut kinds: BTreeMap<_, Tally> = BTreeMap::new();
     for (line, tally) in books {
         let is_described = quittance_catalog::kind(&line.kind).is_some();
         let kind = if is_described { line.kind } else { OTHER.to_owned() };
-        *kinds.entry(kind).or_default() += tally;
+        *kinds.entry((kind, line.provider)).or_default() += tally;
     }
-    kinds.into_iter().collect()
+    kinds
+}
+
+fn show_books(page: &mut Page, books: &BTreeMap<(String, String), Tally>) {
+    for (n, (line, words)) in Tally::NAMES.iter().zip(Tally::WORDS).enumerate() {
+        let name = format!("quittance_{line}_total");
+        page.head(&name, Sort::Counter, &format!("{} By all nodes, today (UTC).", words.trim()));
+        for ((kind, provider), tally) in books {
+            let count = tally.lines().nth(n).map_or(0, |(_, count)| count);
+            let (kind, provider) = (escaped(kind), escaped(provider));
+            _ = writeln!(page.0, "{name}{{kind=\"{kind}\",provider=\"{provider}\"}} {count}");
+        }
+    }
+}
+
+/// What this node itself has done since it started, and how it is.
+fn show_node(page: &mut Page, engine: &Engine) {
+    let vitals = engine.vitals();
+    let counts = [
+        ("placed", vitals.placed, "New orders that callers placed at this node."),
+        ("joined_here", vitals.joined, "Placements at this node that joined what was there."),
+        ("attended", vitals.attended, "Orders whose alarm this node has attended to."),
+        ("submitted", vitals.submitted, "Submits that this node has made."),
+        ("polled", vitals.polled, "Tasks that this node has asked for."),
+        ("answered", vitals.answered, "Orders that came to an answer at this node."),
+        ("store_errors", vitals.store_errors, "How often the store did not answer this node."),
+        ("unreadable", vitals.unreadable, "Records that this node could not understand."),
+        ("panics", vitals.panics, "Pieces of work that ended in a panic: each is a bug."),
+        ("forged_callbacks", engine.forged(), "Callbacks whose proof was not ours."),
+    ];
+    for (name, count, words) in counts {
+        page.single(&format!("quittance_node_{name}_total"), Sort::Counter, words, count);
+    }
+    let states = [
+        ("in_hand", vitals.in_hand, "Orders that this node has in hand."),
+        ("paused", u64::from(vitals.is_paused), "Whether this node submits nothing until a person mends the account."),
+        ("store_away", u64::from(vitals.store_was_away), "Whether the store did not answer a moment ago."),
+        ("spilled", u64::from(vitals.has_spilled), "Whether something that came in waits in this node's spill."),
+    ];
+    for (name, state, words) in states {
+        page.single(&format!("quittance_node_{name}"), Sort::Gauge, words, state);
+    }
+    let name = "quittance_node_ignored_total";
+    page.head(name, Sort::Counter, "Events that changed nothing, by reason.");
+    for (why, count) in engine.ignored() {
+        _ = writeln!(page.0, "{name}{{reason=\"{}\"}} {count}", super::admin::reason(why));
+    }
+}
+
+fn show_provider(page: &mut Page, engine: &Engine) {
+    let (name, state) = (escaped(engine.provider_name()), engine.provider_state());
+    page.head("quittance_provider_state", Sort::Gauge, "The provider's circuit as this node has it: 1 for the state that holds.");
+    for known in PROVIDER_STATES {
+        let holds = u8::from(state.name() == known);
+        _ = writeln!(page.0, "quittance_provider_state{{provider=\"{name}\",state=\"{known}\"}} {holds}");
+    }
+}
+
+fn show_account(page: &mut Page, account: Account) {
+    if let Some(balance) = account.balance {
+        page.single("quittance_balance_micros", Sort::Gauge, "The provider's account, in millionths.", balance.0);
+    }
+    if let Some(threads) = account.threads {
+        page.single("quittance_threads", Sort::Gauge, "Threads that the provider sells us.", threads.total);
+        page.single("quittance_threads_working", Sort::Gauge, "Those that are at work.", threads.working);
+    }
 }
 
 /// What a monitoring system reads
@@ -178,7 +230,7 @@ fn by_kind(books: Vec<(Line, Tally)>) -> Vec<(String, Tally)> {
 /// In the text form of Prometheus. A store that is away shows as `quittance_store_up 0`, and what stands in it is left out.
 /// What is counted from the books begins anew each day, and is the same on all nodes.
 #[utoipa::path(
-    get, path = "/metrics", operation_id = "metrics", tag = "stock",
+    get, path = "/metrics", operation_id = "metrics", tag = "admin",
     responses(
         (status = 200, body = Exposition, content_type = "text/plain", description = "The metrics."),
         MetricsProblems,
@@ -189,14 +241,28 @@ pub(super) async fn metrics(State(room): State<Room>, _: Operator) -> Response {
     let engine = room.desk.engine();
     let now = room.desk.clock().now();
     let today = Day::of(now);
-    let (pools, books) = tokio::join!(engine.pools(), room.desk.books(today, today));
-    let is_up = pools.is_ok() && books.is_ok();
+    let (pools, books, census) =
+        tokio::join!(engine.pools(), room.desk.books(today, today), engine.census());
+    let is_up = pools.is_ok() && books.is_ok() && census.is_ok();
     let mut page = Page::default();
     page.single("quittance_store_up", Sort::Gauge, "Whether the store answers.", u8::from(is_up));
+    if let Ok(Census { open, dead }) = census {
+        page.single("quittance_open_orders", Sort::Gauge, "Orders that strive for an answer, on all nodes.", open);
+        page.single("quittance_dead_letters", Sort::Gauge, "What waits for a person, on all nodes.", dead);
+    }
+    show_node(&mut page, engine);
+    show_provider(&mut page, engine);
+    // As it was told within half a minute, however often somebody scrapes.
+    show_account(&mut page, room.desk.account().await.unwrap_or_default());
+    if let Some(traces) = room.desk.hub().traces() {
+        page.single("quittance_traces_sent_total", Sort::Counter, "Spans that the collector took.", traces.sent());
+        let words = "Spans that it did not take, or that had no room.";
+        page.single("quittance_traces_left_out_total", Sort::Counter, words, traces.left_out());
+    }
     page.samples(OF_POOLS, "pool", &pools_now(&pools.unwrap_or_default(), now));
     let demand: Vec<_> = engine.demand().into_iter().collect();
     page.samples(OF_DEMAND, "pool", &demand);
-    page.samples(OF_BOOKS, "kind", &by_kind(books.unwrap_or_default()));
+    show_books(&mut page, &by_kind(books.unwrap_or_default()));
     ([(CONTENT_TYPE, TEXT)], page.0).into_response()
 }
 

@@ -12,7 +12,7 @@ use crate::{Accepted, Declined, NotSeen, OrderId, Reported, Seen};
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
-use hyper::header::{HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
+use hyper::header::{HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Outcome, PlaceError};
 use quittance_lifecycle::{BadRequest, FailCause, Origin, Refusal, Timestamp};
@@ -75,11 +75,13 @@ pub(super) async fn place(
     Tenanted(caller): Tenanted,
     Chosen(chosen): Chosen,
     prefer: Prefer,
+    headers: HeaderMap,
     said: Said,
 ) -> Result<Response, Refused> {
     let is_keyed = chosen.is_some();
     let mut wish = said.wish()?;
     (wish.idempotency_key, wish.is_strict) = (chosen, prefer.is_strict);
+    wish.trace = crate::door::trace_of(&headers);
     let desk = room.desk.clone();
     let placing = carry_out(async move { desk.place(&caller, wish).await }, PLACE_WAIT);
     let now = room.desk.clock().now();

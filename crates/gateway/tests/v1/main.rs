@@ -17,4 +17,5 @@ mod round_trips;
 mod stock;
 mod talk;
 mod tenants;
+mod traces;
 mod world;

@@ -196,10 +196,10 @@ async fn the_stock_of_today_is_told_to_a_monitoring_system() {
     let lines: Vec<&str> = told.text.lines().collect();
     for line in [
         "quittance_store_up 1",
-        "# TYPE quittance_stock_from_stock_total counter",
-        "quittance_stock_from_stock_total{kind=\"turnstile\"} 1",
-        "quittance_stock_asked_total{kind=\"turnstile\"} 2",
-        "quittance_stock_wasted_micros_total{kind=\"turnstile\"} 0",
+        "# TYPE quittance_from_stock_total counter",
+        "quittance_from_stock_total{kind=\"turnstile\",provider=\"\"} 1",
+        "quittance_asked_total{kind=\"turnstile\",provider=\"\"} 2",
+        "quittance_wasted_micros_total{kind=\"turnstile\",provider=\"\"} 0",
     ] {
         assert!(lines.contains(&line), "{line} is not in {}", told.text);
     }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, Engine, Settings, World};
 use quittance_gateway::{
     CALLBACK_PATH, Desk, Gateway, GatewaySettings, Hub, KeyDigest, Outbound, OutboundSettings,
-    TenantSettings, Tenants,
+    TenantSettings, Tenants, TraceSettings, Traces,
 };
 use quittance_lifecycle::{Timestamp, WithoutWord};
 use quittance_ports::{Clock, MemoryCourier, MemoryRoster, MemorySpill, Provider, Roster, Store};
@@ -66,15 +66,23 @@ impl Room {
     }
 
     pub(crate) async fn with(tenants: Vec<TenantSettings>) -> Self {
-        Self::build(tenants, true).await
+        Self::build(tenants, true, None).await
     }
 
     /// Nobody can call back, so a doubt is a dead letter at once.
     pub(crate) async fn in_doubt() -> Self {
-        Self::build(vec![TenantSettings::new("anna", KeyDigest::of(ANNA))], false).await
+        Self::build(vec![TenantSettings::new("anna", KeyDigest::of(ANNA))], false, None).await
     }
 
-    async fn build(tenants: Vec<TenantSettings>, has_callbacks: bool) -> Self {
+    /// What happens here is told to whoever listens there.
+    pub(crate) async fn traced(collector: SocketAddr) -> Self {
+        let collector = format!("http://{collector}/v1/traces").parse().unwrap();
+        let traces = TraceSettings { collector, node: "here".into() };
+        let anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
+        Self::build(vec![anna], true, Some(Traces::start(traces))).await
+    }
+
+    async fn build(tenants: Vec<TenantSettings>, has_callbacks: bool, traces: Option<Traces>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let clock =
@@ -82,7 +90,7 @@ impl Room {
         let (provider, store_is_away) = (Arc::new(Scripted::default()), Arc::<AtomicBool>::default());
         let limited =
             tenants.iter().filter(|tenant| tenant.open_max.is_some()).map(|tenant| tenant.name.clone());
-        let hub = Hub::new(limited.collect::<Vec<_>>());
+        let hub = Hub::new(limited.collect::<Vec<_>>()).with_traces(traces);
         let store = Arc::new(CountingStore::new(FlakyStore::new(&store_is_away)));
         let roster: Arc<dyn Roster> = Arc::new(MemoryRoster::default());
         let world = World {

@@ -105,6 +105,11 @@ pub(super) static ROWS: &[Setting] = &[
         |_| text("text"),
         "for people, or one JSON object a line",
     ),
+    optional(
+        "traces.url",
+        Shape::WebAddress,
+        "whoever collects OpenTelemetry traces over HTTP, such as \"http://127.0.0.1:4318\"; absent: none are made",
+    ),
     optional("tenant.*.name", Shape::Label, "who is asking"),
     optional(
         "tenant.*.key_sha256",
