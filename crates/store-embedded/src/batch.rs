@@ -86,8 +86,9 @@ impl<'a> Batch<'a> {
                     }
                     Ok(Done::Sheet(written))
                 }
-                // It comes alone and never gets here; if it did it would do nothing.
+                // These come alone and never get here; if they did they would do nothing.
                 Task::Purge { .. } => Ok(Done::Purged(0)),
+                Task::CloseBooks { .. } => Ok(Done::Closed(true)),
             };
             batch.answers.push(answer);
         }

@@ -4,7 +4,7 @@
 
 use crate::row::Marks;
 use quittance_lifecycle::{Key, Target, Timestamp};
-use quittance_ports::{Standing, Which};
+use quittance_ports::{Census, Standing, Which};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -127,6 +127,10 @@ impl Ledger {
 
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
+    }
+
+    pub(crate) fn census(&self) -> Census {
+        Census { open: self.open.len() as u64, dead: (self.dead.len() + self.broken.len()) as u64 }
     }
 
     /// All that cannot be read, in the order of their keys.

@@ -14,8 +14,12 @@ pub(crate) fn migrate(conn: &Connection, found: i64) -> rusqlite::Result<()> {
                  name TEXT PRIMARY KEY, version INTEGER NOT NULL, sum INTEGER NOT NULL, sheet TEXT NOT NULL
              ) WITHOUT ROWID;",
         )?;
-        keep_books_by_site(conn)?;
+        keep_books_by(conn, "site")?;
         note_takers(conn)?;
+    }
+    if found < 3 {
+        keep_books_by(conn, "provider")?;
+        conn.execute_batch("CREATE INDEX tallies_in_detail ON tallies (day) WHERE site <> '*'")?;
     }
     Ok(())
 }
@@ -25,26 +29,30 @@ pub(crate) fn columns(conn: &Connection, table: &str) -> rusqlite::Result<BTreeS
     names.query_map([table], |row| row.get(0))?.collect()
 }
 
-fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A primary key cannot be changed in place. What was booked before there were sites stands under none; and lines of a later
-/// version that this one does not know come along.
-fn keep_books_by_site(conn: &Connection) -> rusqlite::Result<()> {
-    let names: Vec<String> = columns(conn, "tallies")?.iter().map(|name| quoted(name)).collect();
-    let lines = names.iter().filter(|name| !["\"day\"", "\"tenant\"", "\"kind\""].contains(&name.as_str()));
-    let lines: String = lines.map(|name| format!("{name} INTEGER NOT NULL DEFAULT 0, ")).collect();
-    let names = names.join(", ");
+/// A primary key cannot be changed in place. What was booked before there was this part of it stands under none; and lines of
+/// a later version that this one does not know come along.
+fn keep_books_by(conn: &Connection, part: &str) -> rusqlite::Result<()> {
+    let mut parts = conn.prepare("SELECT name FROM pragma_table_info('tallies') WHERE pk > 0 ORDER BY pk")?;
+    let parts: Vec<String> = parts.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let names = columns(conn, "tallies")?;
+    let lines = names.iter().filter(|name| !parts.contains(name));
+    let lines: String = lines.map(|name| format!("{} INTEGER NOT NULL DEFAULT 0, ", quoted(name))).collect();
+    let texts: String =
+        parts.iter().filter(|name| *name != "day").map(|name| format!("{name} TEXT NOT NULL, ")).collect();
+    let names = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+    let key = parts.join(", ");
     conn.execute_batch(&format!(
         "DROP VIEW IF EXISTS books;
-         ALTER TABLE tallies RENAME TO tallies_1;
+         ALTER TABLE tallies RENAME TO tallies_before;
          CREATE TABLE tallies (
-             day INTEGER NOT NULL, tenant TEXT NOT NULL, kind TEXT NOT NULL, site TEXT NOT NULL,
-             {lines} PRIMARY KEY (day, tenant, kind, site)
+             day INTEGER NOT NULL, {texts} {part} TEXT NOT NULL, {lines} PRIMARY KEY ({key}, {part})
          ) WITHOUT ROWID;
-         INSERT INTO tallies (site, {names}) SELECT '', {names} FROM tallies_1;
-         DROP TABLE tallies_1;"
+         INSERT INTO tallies ({part}, {names}) SELECT '', {names} FROM tallies_before;
+         DROP TABLE tallies_before;"
     ))
 }
 

@@ -12,7 +12,7 @@ const APPLICATION_ID: i64 = 0x5155_4954;
 
 /// What is written, and all up to it is read. It also stands for what `due`, `spoils`, `target` and `forget_at` mean:
 /// whoever changes how an order derives them begins a new schema, and derives them anew for what is there.
-pub(crate) const VERSION: i64 = 2;
+pub(crate) const VERSION: i64 = 3;
 
 const TABLES: &str = include_str!("schema.sql");
 const VIEWS: &str = include_str!("views.sql");

@@ -1,4 +1,4 @@
--- The tables of the embedded store, schema 2. People read the views; only Quittance writes the tables.
+-- The tables of the embedded store, schema 3. People read the views; only Quittance writes the tables.
 --
 -- Numbers that count from zero to 2^64 (moments, versions, sums) are kept in SQLite's signed integers bit by bit, so
 -- that nothing is lost: a negative moment lies after the year 292,000,000. Moments are milliseconds since 1970.
@@ -35,15 +35,19 @@ CREATE TABLE large_terms (
 CREATE TABLE counter (last_version INTEGER NOT NULL, views_sum INTEGER NOT NULL);
 INSERT INTO counter VALUES (0, 0);
 
--- One row for each day, tenant, kind and site, with one column for each line of the books; those are added by name
+-- One row for each day, tenant, kind, site and provider, with one column for each line of the books; those are added by name
 -- when the store is opened by a version that knows them.
 CREATE TABLE tallies (
-    day    INTEGER NOT NULL,     -- since 1970
-    tenant TEXT NOT NULL,
-    kind   TEXT NOT NULL,
-    site   TEXT NOT NULL,        -- the host of the page, or nothing
-    PRIMARY KEY (day, tenant, kind, site)
+    day      INTEGER NOT NULL,   -- since 1970
+    tenant   TEXT NOT NULL,
+    kind     TEXT NOT NULL,
+    site     TEXT NOT NULL,      -- the host of the page, or nothing; `*` for all of them, once the day's books are closed
+    provider TEXT NOT NULL,
+    PRIMARY KEY (day, tenant, kind, site, provider)
 ) WITHOUT ROWID;
+
+-- The days that are still kept in detail: whoever closes the books need not look through the sums of a year.
+CREATE INDEX tallies_in_detail ON tallies (day) WHERE site <> '*';
 
 -- What nodes agree on besides orders: pools, and what reports have taught. Versions are numbers of writes, as above.
 CREATE TABLE sheets (

@@ -24,6 +24,7 @@ const TAKING: &str = "taking from a shelf";
 const LISTING: &str = "listing orders";
 const PURGING: &str = "purging orders";
 const COUNTING: &str = "adding to the books";
+const CLOSING: &str = "closing the books";
 
 const ASKED: &str = "each answer is of the sort that was asked for";
 
@@ -292,11 +293,19 @@ impl Store for EmbeddedStore {
         }
     }
 
-    async fn close_books(&self, _: Day, _: Day) -> Result<(), StoreError> {
-        Ok(())
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        loop {
+            self.shared().check_open(CLOSING)?;
+            match self.write(Task::CloseBooks { detail, sums }).await? {
+                Done::Closed(true) => {}
+                Done::Closed(false) => return Ok(()),
+                _ => unreachable!("{ASKED}"),
+            }
+        }
     }
 
     async fn census(&self) -> Result<Census, StoreError> {
-        Ok(Census::default())
+        self.shared().check_up(LISTING)?;
+        Ok(self.shared().ledger().census())
     }
 }

@@ -2,13 +2,14 @@
 //! one wait for the disk, and shows nothing to anybody before it is durable.
 
 use crate::batch::Batch;
+use crate::books;
 use crate::purge;
 use crate::scan::{Scanned, scan};
 use crate::shared::Shared;
 use crate::sheets::SheetWrite;
 use crate::trouble::{Trouble, unavailable};
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
-use quittance_ports::{Commit, Line, SheetWritten, StoreError, Version, Versioned};
+use quittance_ports::{Commit, Day, Line, SheetWritten, StoreError, Version, Versioned};
 use quittance_record::{encode_order, encode_terms};
 use rusqlite::Connection;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub(crate) enum Task {
     Sheet(Box<SheetWrite>),
     Count(Box<(Line, Tally)>),
     Purge { now: Timestamp, limit: usize },
+    CloseBooks { detail: Day, sums: Day },
 }
 
 /// A commit, written down by the caller's own thread: the writer has enough to do.
@@ -70,6 +72,8 @@ pub(crate) enum Done {
     Sheet(SheetWritten),
     Counted,
     Purged(usize),
+    /// Whether there may be more to do.
+    Closed(bool),
 }
 
 pub(crate) struct Writer {
@@ -104,8 +108,8 @@ impl Writer {
                     Task::Commit(write) => write.record.len() + write.terms.as_ref().map_or(0, Vec::len),
                     Task::Sheet(write) => write.sheet.as_ref().map_or(0, Vec::len),
                     Task::Take(_) | Task::Count(_) => 0,
-                    // Comes alone: it must see what was written before it.
-                    Task::Purge { .. } => usize::MAX / 2,
+                    // These come alone: they must see what was written before them.
+                    Task::Purge { .. } | Task::CloseBooks { .. } => usize::MAX / 2,
                 };
                 count <= BATCH_MAX && bytes <= BATCH_BYTES_MAX
             });
@@ -135,6 +139,9 @@ impl Writer {
         let done = match tasks {
             [Task::Purge { now, limit }] => {
                 purge::purge(&self.shared, &conn, *now, *limit).map(|purged| vec![Ok(Done::Purged(purged))])
+            }
+            [Task::CloseBooks { detail, sums }] => {
+                books::close(&self.shared, &conn, *detail, *sums).map(|more| vec![Ok(Done::Closed(more))])
             }
             _ => self.write(&conn, tasks),
         };

@@ -22,6 +22,7 @@ CREATE TABLE {schema}.orders (
     tenant      bytea,             -- of an answer on the shelf, whose books
     kind        bytea,
     site        bytea,
+    provider    bytea,
     forget_at   bigint,            -- when the row may be forgotten
     standing    smallint NOT NULL, -- 0 open, 1 waits for a person, 2 at rest
     awaited     boolean NOT NULL,  -- whether whoever waits for it has nothing to be told yet
@@ -48,23 +49,27 @@ CREATE INDEX orders_taken ON {schema}.orders (taker, target) WHERE taker IS NOT 
 CREATE INDEX orders_forgettable ON {schema}.orders (forget_at, key) WHERE forget_at IS NOT NULL;
 CREATE INDEX orders_listed ON {schema}.orders (standing, key) WHERE standing <> 2;
 
--- The books: one row for each day, tenant, kind, site and line, in as many parts as writers have added to it, so that they
--- need not wait for each other. The sum of the parts counts. A line that a later version adds needs no new schema.
+-- The books: one row for each day, tenant, kind, site, provider and line, in as many parts as writers have added to it, so that
+-- they need not wait for each other. The sum of the parts counts. A line that a later version adds needs no new schema.
 CREATE TABLE {schema}.tallies (
-    day    bigint NOT NULL, -- since 1970
-    tenant bytea NOT NULL,
-    kind   bytea NOT NULL,
-    site   bytea NOT NULL,
-    line   text COLLATE "C" NOT NULL,
-    shard  smallint NOT NULL,
-    amount bigint NOT NULL, -- it stops at 2^63 - 1
-    PRIMARY KEY (day, tenant, kind, site, line, shard)
+    day      bigint NOT NULL, -- since 1970
+    tenant   bytea NOT NULL,
+    kind     bytea NOT NULL,
+    site     bytea NOT NULL,  -- `*` for all of them, once the day's books are closed
+    provider bytea NOT NULL,
+    line     text COLLATE "C" NOT NULL,
+    shard    smallint NOT NULL,
+    amount   bigint NOT NULL, -- it stops at 2^63 - 1
+    PRIMARY KEY (day, tenant, kind, site, provider, line, shard)
 ) WITH (
     fillfactor = 40,
     autovacuum_vacuum_scale_factor = 0.1,
     autovacuum_vacuum_threshold = 500,
     autovacuum_vacuum_cost_delay = 1
 );
+
+-- The days that are still kept in detail: whoever closes the books need not look through the sums of a year.
+CREATE INDEX tallies_in_detail ON {schema}.tallies (day) WHERE site <> '\x2a';
 
 -- Who works here.
 CREATE TABLE {schema}.nodes (
@@ -115,8 +120,9 @@ CREATE FUNCTION {schema}.commit_orders(
     numbers int4[], keys bytea[], expectations int8[], alarms int8[], targets bytea[], spoilings int8[], forgettings int8[],
     standings int2[], awaitings bool[], digests bytea[], records bytea[], all_terms bytea[],
     takers bytea[], once_alarms int8[], once_forgettings int8[],
-    shelf_tenants bytea[], shelf_kinds bytea[], shelf_sites bytea[],
-    book_numbers int4[], days int8[], tenants bytea[], kinds bytea[], sites bytea[], lines text[], amounts int8[], part int2,
+    shelf_tenants bytea[], shelf_kinds bytea[], shelf_sites bytea[], shelf_providers bytea[],
+    book_numbers int4[], days int8[], tenants bytea[], kinds bytea[], sites bytea[], providers bytea[], lines text[],
+    amounts int8[], part int2,
     channel text, heading text, versions regclass
 ) RETURNS TABLE (
     sealed bytea, number int4, done int8, wants_terms bool,
@@ -140,9 +146,10 @@ BEGIN
         SELECT wanted.*, o.version AS there_version, o.record AS there_record, o.terms AS there_terms,
                o.taker AS there_taker, o.taken_at AS there_taken_at
         FROM unnest(numbers, keys, expectations, alarms, targets, spoilings, forgettings, standings, awaitings, digests,
-                    records, all_terms, takers, once_alarms, once_forgettings, shelf_tenants, shelf_kinds, shelf_sites)
+                    records, all_terms, takers, once_alarms, once_forgettings, shelf_tenants, shelf_kinds, shelf_sites,
+                    shelf_providers)
                 AS wanted(n, key, expected, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms,
-                          taker, once_alarm, once_forget, tenant, kind, site)
+                          taker, once_alarm, once_forget, tenant, kind, site, provider)
             LEFT JOIN LATERAL (
                 SELECT t.version, t.record, t.terms, t.taker, t.taken_at FROM {schema}.orders AS t
                 WHERE t.key = wanted.key AND wanted.expected = 0 OFFSET 0
@@ -163,7 +170,8 @@ BEGIN
             SET version = nextval(versions), alarm = i.alarm, target = i.target, spoils = i.spoils,
                 forget_at = i.forget_at, standing = i.standing, awaited = i.awaited, digest = i.digest,
                 record = i.record, terms = coalesce(i.terms, o.terms), taker = i.taker, taken_at = NULL,
-                once_alarm = i.once_alarm, once_forget = i.once_forget, tenant = i.tenant, kind = i.kind, site = i.site
+                once_alarm = i.once_alarm, once_forget = i.once_forget, tenant = i.tenant, kind = i.kind, site = i.site,
+                provider = i.provider
             WHERE o.key = i.key AND o.version = i.expected AND (i.terms IS NOT NULL OR o.digest = i.digest)
             RETURNING o.version INTO done;
             IF done IS NULL THEN
@@ -175,9 +183,10 @@ BEGIN
         ELSIF there_version IS NULL THEN
             INSERT INTO {schema}.orders AS o
                 (key, version, alarm, target, spoils, forget_at, standing, awaited, digest, record, terms,
-                 taker, once_alarm, once_forget, tenant, kind, site)
+                 taker, once_alarm, once_forget, tenant, kind, site, provider)
             VALUES (i.key, nextval(versions), i.alarm, i.target, i.spoils, i.forget_at, i.standing, i.awaited,
-                    i.digest, i.record, i.terms, i.taker, i.once_alarm, i.once_forget, i.tenant, i.kind, i.site)
+                    i.digest, i.record, i.terms, i.taker, i.once_alarm, i.once_forget, i.tenant, i.kind, i.site,
+                    i.provider)
             ON CONFLICT (key) DO NOTHING
             RETURNING o.version INTO done;
             IF done IS NULL THEN
@@ -195,13 +204,15 @@ BEGIN
         RETURN NEXT;
     END LOOP;
     IF cardinality(lines) > 0 THEN
-        INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, line, shard, amount)
-        SELECT b.day, b.tenant, b.kind, b.site, b.line, part, least(sum(b.amount), 9223372036854775807)::int8
-        FROM unnest(book_numbers, days, tenants, kinds, sites, lines, amounts)
-                AS b(n, day, tenant, kind, site, line, amount)
+        INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, provider, line, shard, amount)
+        SELECT b.day, b.tenant, b.kind, b.site, b.provider, b.line, part,
+               least(sum(b.amount), 9223372036854775807)::int8
+        FROM unnest(book_numbers, days, tenants, kinds, sites, providers, lines, amounts)
+                AS b(n, day, tenant, kind, site, provider, line, amount)
         WHERE b.n IS NULL OR won[b.n]
-        GROUP BY b.day, b.tenant, b.kind, b.site, b.line ORDER BY b.day, b.tenant, b.kind, b.site, b.line
-        ON CONFLICT (day, tenant, kind, site, line, shard) DO UPDATE SET amount =
+        GROUP BY b.day, b.tenant, b.kind, b.site, b.provider, b.line
+        ORDER BY b.day, b.tenant, b.kind, b.site, b.provider, b.line COLLATE "C"
+        ON CONFLICT (day, tenant, kind, site, provider, line, shard) DO UPDATE SET amount =
             CASE WHEN t.amount > 9223372036854775807 - excluded.amount THEN 9223372036854775807
                  ELSE t.amount + excluded.amount END;
     END IF;
@@ -239,6 +250,7 @@ DECLARE
     won_tenants bytea[];
     won_kinds bytea[];
     won_sites bytea[];
+    won_providers bytea[];
 BEGIN
     SELECT s.note INTO sealed FROM {schema}.seal AS s;
     IF FOUND THEN
@@ -280,7 +292,8 @@ BEGIN
             SET version = nextval(versions), taker = i.taker, taken_at = i.at, alarm = o.once_alarm, once_alarm = o.alarm,
                 forget_at = o.once_forget, once_forget = o.forget_at
             WHERE o.key = there_key
-            RETURNING o.version, o.record, o.terms, o.taker, o.taken_at, o.tenant, o.kind, o.site INTO taken;
+            RETURNING o.version, o.record, o.terms, o.taker, o.taken_at, o.tenant, o.kind, o.site, o.provider
+            INTO taken;
             there_version := taken.version;
             there_record := taken.record;
             there_terms := taken.terms;
@@ -291,20 +304,92 @@ BEGIN
             won_tenants := array_append(won_tenants, taken.tenant);
             won_kinds := array_append(won_kinds, taken.kind);
             won_sites := array_append(won_sites, taken.site);
+            won_providers := array_append(won_providers, taken.provider);
         END IF;
         RETURN NEXT;
     END LOOP;
     IF won IS NOT NULL AND cardinality(lines) > 0 THEN
-        INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, line, shard, amount)
-        SELECT w.day, w.tenant, w.kind, w.site, b.line, part, least(sum(b.amount), 9223372036854775807)::int8
-        FROM unnest(won, won_days, won_tenants, won_kinds, won_sites) AS w(n, day, tenant, kind, site)
+        INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, provider, line, shard, amount)
+        SELECT w.day, w.tenant, w.kind, w.site, w.provider, b.line, part,
+               least(sum(b.amount), 9223372036854775807)::int8
+        FROM unnest(won, won_days, won_tenants, won_kinds, won_sites, won_providers)
+                AS w(n, day, tenant, kind, site, provider)
             JOIN unnest(book_numbers, lines, amounts) AS b(n, line, amount) ON b.n = w.n
-        GROUP BY w.day, w.tenant, w.kind, w.site, b.line ORDER BY w.day, w.tenant, w.kind, w.site, b.line
-        ON CONFLICT (day, tenant, kind, site, line, shard) DO UPDATE SET amount =
+        GROUP BY w.day, w.tenant, w.kind, w.site, w.provider, b.line
+        ORDER BY w.day, w.tenant, w.kind, w.site, w.provider, b.line COLLATE "C"
+        ON CONFLICT (day, tenant, kind, site, provider, line, shard) DO UPDATE SET amount =
             CASE WHEN t.amount > 9223372036854775807 - excluded.amount THEN 9223372036854775807
                  ELSE t.amount + excluded.amount END;
     END IF;
 END
+$commit$;
+
+-- Forgets some lines of the first day before `sums`, or sums up some of the first day before `detail` that is kept in detail,
+-- all sites in one. To be called until it says that all is done.
+--
+-- - Rows are locked in the order in which writers lock them, so that nobody waits for each other.
+-- - What somebody has added to a row meanwhile is in what is erased of it; whoever wanted to add to one that is gone makes it
+--   anew, and it is summed up the next time.
+CREATE FUNCTION {schema}.close_books(detail int8, sums int8, rows_max int8)
+RETURNS TABLE (sealed bytea, is_done bool) LANGUAGE plpgsql VOLATILE ROWS 1
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET jit = off
+AS $commit$
+DECLARE
+    the_day int8;
+BEGIN
+    SELECT s.note INTO sealed FROM {schema}.seal AS s;
+    is_done := false;
+    IF FOUND THEN
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    SELECT t.day INTO the_day FROM {schema}.tallies AS t WHERE t.day < sums ORDER BY t.day LIMIT 1;
+    IF FOUND THEN
+        WITH old AS MATERIALIZED (
+            SELECT t.tenant, t.kind, t.site, t.provider, t.line, t.shard FROM {schema}.tallies AS t WHERE t.day = the_day
+            ORDER BY t.tenant, t.kind, t.site, t.provider, t.line, t.shard LIMIT rows_max FOR UPDATE
+        )
+        DELETE FROM {schema}.tallies AS t USING old
+        WHERE t.day = the_day AND t.tenant = old.tenant AND t.kind = old.kind AND t.site = old.site
+            AND t.provider = old.provider AND t.line = old.line AND t.shard = old.shard;
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    SELECT t.day INTO the_day FROM {schema}.tallies AS t
+    WHERE t.day < detail AND t.site <> '\x2a' ORDER BY t.day LIMIT 1;
+    IF FOUND THEN
+        WITH old AS MATERIALIZED (
+            SELECT t.tenant, t.kind, t.site, t.provider, t.line, t.shard FROM {schema}.tallies AS t
+            WHERE t.day = the_day AND t.site <> '\x2a'
+            ORDER BY t.tenant, t.kind, t.site, t.provider, t.line, t.shard LIMIT rows_max FOR UPDATE
+        ), gone AS (
+            DELETE FROM {schema}.tallies AS t USING old
+            WHERE t.day = the_day AND t.tenant = old.tenant AND t.kind = old.kind AND t.site = old.site
+                AND t.provider = old.provider AND t.line = old.line AND t.shard = old.shard
+            RETURNING t.tenant, t.kind, t.provider, t.line, t.amount
+        )
+        INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, provider, line, shard, amount)
+        SELECT the_day, gone.tenant, gone.kind, '\x2a', gone.provider, gone.line, 0,
+               least(sum(gone.amount), 9223372036854775807)::int8
+        FROM gone GROUP BY gone.tenant, gone.kind, gone.provider, gone.line
+        ORDER BY gone.tenant, gone.kind, gone.provider, gone.line
+        -- What was put back on its shelf stands in the books with less than nothing.
+        ON CONFLICT (day, tenant, kind, site, provider, line, shard)
+            DO UPDATE SET amount = least(t.amount::numeric + excluded.amount, 9223372036854775807)::int8;
+        RETURN NEXT;
+        RETURN;
+    END IF;
+    is_done := true;
+    RETURN NEXT;
+END
+$commit$;
+
+-- How many orders are open, and how many wait for a person: counted in their index, whatever the planner thinks of the table.
+CREATE FUNCTION {schema}.census() RETURNS TABLE (open int8, dead int8) LANGUAGE sql STABLE ROWS 1
+SET enable_seqscan = off SET enable_bitmapscan = off SET jit = off
+AS $commit$
+    SELECT (SELECT count(*) FROM {schema}.orders AS o WHERE o.standing = 0 AND o.standing <> 2),
+           (SELECT count(*) FROM {schema}.orders AS o WHERE o.standing = 1 AND o.standing <> 2)
 $commit$;
 
 -- Writes one sheet, or takes it away, if it still has the version that is expected. Only whoever adds one keeps other writers

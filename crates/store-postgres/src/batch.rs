@@ -41,6 +41,7 @@ pub(crate) struct Columns<'a> {
     tenant: Vec<Option<&'a [u8]>>,
     kind: Vec<Option<&'a [u8]>>,
     site: Vec<Option<&'a [u8]>>,
+    provider: Vec<Option<&'a [u8]>>,
     books: Books<'a>,
 }
 
@@ -51,6 +52,7 @@ struct Books<'a> {
     tenant: Vec<&'a [u8]>,
     kind: Vec<&'a [u8]>,
     site: Vec<&'a [u8]>,
+    provider: Vec<&'a [u8]>,
     line: Vec<&'static str>,
     amount: Vec<i64>,
 }
@@ -60,12 +62,13 @@ impl<'a> Columns<'a> {
         let mut columns = Self::default();
         for (number, Contest { write, .. }) in (0..).zip(&batch.contests) {
             columns.push(number, write);
-            let Terms { tenant, kind, site, .. } = &*write.order.terms;
-            columns.books.push(Some(number), Day::of(write.at), [tenant, kind, site], &write.tally);
+            let Terms { tenant, kind, site, provider, .. } = &*write.order.terms;
+            let of = [tenant, kind, site, provider].map(String::as_str);
+            columns.books.push(Some(number), Day::of(write.at), of, &write.tally);
         }
         for addition in &batch.additions {
-            let Line { day, tenant, kind, site, .. } = &addition.line;
-            columns.books.push(None, *day, [tenant, kind, site], &addition.tally);
+            let Line { day, tenant, kind, site, provider } = &addition.line;
+            columns.books.push(None, *day, [tenant, kind, site, provider], &addition.tally);
         }
         columns
     }
@@ -91,6 +94,7 @@ impl<'a> Columns<'a> {
         self.tenant.push(books.map(|terms| terms.tenant.as_bytes()));
         self.kind.push(books.map(|terms| terms.kind.as_bytes()));
         self.site.push(books.map(|terms| terms.site.as_bytes()));
+        self.provider.push(books.map(|terms| terms.provider.as_bytes()));
     }
 
     /// In the order in which the statement counts them; `rest` stands behind the columns.
@@ -115,11 +119,13 @@ impl<'a> Columns<'a> {
             (&self.tenant, Type::BYTEA_ARRAY),
             (&self.kind, Type::BYTEA_ARRAY),
             (&self.site, Type::BYTEA_ARRAY),
+            (&self.provider, Type::BYTEA_ARRAY),
             (&books.number, Type::INT4_ARRAY),
             (&books.day, Type::INT8_ARRAY),
             (&books.tenant, Type::BYTEA_ARRAY),
             (&books.kind, Type::BYTEA_ARRAY),
             (&books.site, Type::BYTEA_ARRAY),
+            (&books.provider, Type::BYTEA_ARRAY),
             (&books.line, Type::TEXT_ARRAY),
             (&books.amount, Type::INT8_ARRAY),
         ];
@@ -129,14 +135,15 @@ impl<'a> Columns<'a> {
 }
 
 impl<'a> Books<'a> {
-    fn push(&mut self, number: Option<i32>, day: Day, of: [&'a str; 3], tally: &Tally) {
-        let [tenant, kind, site] = of.map(str::as_bytes);
+    fn push(&mut self, number: Option<i32>, day: Day, of: [&'a str; 4], tally: &Tally) {
+        let [tenant, kind, site, provider] = of.map(str::as_bytes);
         for (line, amount) in tally.lines().filter(|(_, amount)| *amount > 0) {
             self.number.push(number);
             self.day.push(row::count(day.0));
             self.tenant.push(tenant);
             self.kind.push(kind);
             self.site.push(site);
+            self.provider.push(provider);
             self.line.push(line);
             self.amount.push(row::count(amount));
         }

@@ -31,6 +31,7 @@
 mod batch;
 mod checkup;
 mod desk;
+mod headcount;
 mod lane;
 mod listener;
 mod notices;

@@ -1,6 +1,7 @@
 //! What all handles and tasks of one open store share.
 
 use crate::desk::Desk;
+use crate::headcount::Headcount;
 use crate::lane::{Lane, Params};
 use crate::notices::Told;
 use crate::settings::Settings;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) probe: watch::Sender<u64>,
     /// Whether notices arrive, as far as is known.
     pub(crate) hears: AtomicBool,
+    pub(crate) headcount: Headcount,
     broken: Mutex<BTreeSet<(Key, Version)>>,
 }
 
@@ -64,6 +66,7 @@ impl Shared {
             round_trips: AtomicU64::new(0),
             probe: watch::Sender::new(0),
             hears: AtomicBool::new(false),
+            headcount: Headcount::default(),
             broken: Mutex::default(),
         }
     }

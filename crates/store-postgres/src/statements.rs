@@ -15,6 +15,8 @@ pub(crate) struct Statements {
     pub(crate) set_aside: String,
     pub(crate) purge: String,
     pub(crate) books: String,
+    pub(crate) close_books: String,
+    pub(crate) census: String,
     pub(crate) recheck: String,
     pub(crate) sign_in: String,
     pub(crate) sign_out: String,
@@ -55,6 +57,8 @@ impl Statements {
             set_aside: say(SET_ASIDE),
             purge: say(PURGE),
             books: say(BOOKS),
+            close_books: say("SELECT * FROM {schema}.close_books($1, $2, $3)"),
+            census: say("SELECT * FROM {schema}.census()"),
             recheck: say(RECHECK),
             sign_in: say(SIGN_IN),
             sign_out: say("DELETE FROM {schema}.nodes WHERE node = $1"),
@@ -84,7 +88,7 @@ pub(crate) fn quote(name: &str) -> String {
 const COMMIT: &str = "
 SELECT * FROM {schema}.commit_orders(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-    $24, $25, $26, $27, $28, '{sequence}')";
+    $24, $25, $26, $27, $28, $29, $30, '{sequence}')";
 
 const LOAD: &str = "
 SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders WHERE key = ANY($1::bytea[])";
@@ -123,12 +127,12 @@ WITH taken AS MATERIALIZED (
     SET version = nextval('{sequence}'), taker = NULL, taken_at = NULL, alarm = o.once_alarm, once_alarm = o.alarm,
         forget_at = o.once_forget, once_forget = o.forget_at, standing = 1
     FROM taken WHERE o.key = taken.key
-    RETURNING o.version, taken.day, o.tenant, o.kind, o.site
+    RETURNING o.version, taken.day, o.tenant, o.kind, o.site, o.provider
 ), books AS (
-    INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, line, shard, amount)
-    SELECT back.day, back.tenant, back.kind, back.site, b.line, $5::int2, -b.amount
+    INSERT INTO {schema}.tallies AS t (day, tenant, kind, site, provider, line, shard, amount)
+    SELECT back.day, back.tenant, back.kind, back.site, back.provider, b.line, $5::int2, -b.amount
     FROM back CROSS JOIN unnest($3::text[], $4::int8[]) AS b(line, amount)
-    ON CONFLICT (day, tenant, kind, site, line, shard) DO UPDATE SET amount = t.amount + excluded.amount
+    ON CONFLICT (day, tenant, kind, site, provider, line, shard) DO UPDATE SET amount = t.amount + excluded.amount
 )
 SELECT version FROM back";
 
@@ -162,9 +166,9 @@ WITH old AS MATERIALIZED (
 SELECT (SELECT note FROM {schema}.seal), (SELECT count(*) FROM gone)";
 
 const BOOKS: &str = "
-SELECT day, tenant, kind, site, line, greatest(least(sum(amount), 9223372036854775807), 0)::int8
+SELECT day, tenant, kind, site, provider, line, greatest(least(sum(amount), 9223372036854775807), 0)::int8
 FROM {schema}.tallies WHERE day BETWEEN $1::int8 AND $2::int8
-GROUP BY day, tenant, kind, site, line HAVING sum(amount) <> 0 ORDER BY day, tenant, kind, site";
+GROUP BY day, tenant, kind, site, provider, line HAVING sum(amount) <> 0 ORDER BY day, tenant, kind, site, provider";
 
 /// Of these orders, those that have something to tell.
 const RECHECK: &str = "SELECT key FROM {schema}.orders WHERE key = ANY($1::bytea[]) AND NOT awaited";

@@ -17,18 +17,21 @@ use quittance_ports::{
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 /// How many rows are listed or erased by one statement: others want their turn.
 const ROWS_AT_ONCE: usize = 256;
+/// And how many lines of the books.
+const LINES_AT_ONCE: i64 = 4096;
 
 const LOADING: &str = "loading an order";
 const CLAIMING: &str = "claiming what is due";
 const LISTING: &str = "listing orders";
 const PURGING: &str = "purging orders";
 const READING: &str = "reading the books";
+const CLOSING: &str = "closing the books";
 
 fn number(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
@@ -180,18 +183,46 @@ impl PostgresStore {
                     .map_err(|_| Trouble::Garbled("a name in the books is not text".into()))
             };
             let day = Day(column::<i64>(row, 0)?.cast_unsigned());
-            let line =
-                Line { day, tenant: text(1)?, kind: text(2)?, site: text(3)?, provider: String::new() };
+            let (tenant, kind, site, provider) = (text(1)?, text(2)?, text(3)?, text(4)?);
+            let line = Line { day, tenant, kind, site, provider };
             let mut amount = Tally::default();
             // What a later version counts is none of ours.
-            let Some(place) = amount.line_mut(column(row, 4)?) else { continue };
-            *place = column::<i64>(row, 5)?.cast_unsigned();
+            let Some(place) = amount.line_mut(column(row, 5)?) else { continue };
+            *place = column::<i64>(row, 6)?.cast_unsigned();
             match books.last_mut() {
                 Some((last, tally)) if *last == line => *tally += amount,
                 _ => books.push((line, amount)),
             }
         }
         Ok(books)
+    }
+
+    async fn closed(&self, detail: Day, sums: Day) -> Result<(), Trouble> {
+        let params: Params<'_> = &[
+            (&row::count(detail.0), Type::INT8),
+            (&row::count(sums.0), Type::INT8),
+            (&LINES_AT_ONCE, Type::INT8),
+        ];
+        loop {
+            let rows = self.asked(&self.shared().statements.close_books, params).await?;
+            batch::sealed(&rows)?;
+            if column(&rows[0], 1)? {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn counted(&self) -> Result<Census, Trouble> {
+        let (headcount, now) = (&self.shared().headcount, Instant::now());
+        if let Some(census) = headcount.recent(now) {
+            return Ok(census);
+        }
+        let rows = self.asked(&self.shared().statements.census, &[]).await?;
+        let row = rows.first().ok_or_else(|| Trouble::Garbled("it answers nothing".into()))?;
+        let (open, dead): (i64, i64) = (column(row, 0)?, column(row, 1)?);
+        let census = Census { open: open.cast_unsigned(), dead: dead.cast_unsigned() };
+        headcount.note(now, census);
+        Ok(census)
     }
 }
 
@@ -275,11 +306,12 @@ impl Store for PostgresStore {
         self.read_books(from, to).await.map_err(|trouble| trouble.while_doing(READING))
     }
 
-    async fn close_books(&self, _: Day, _: Day) -> Result<(), StoreError> {
-        Ok(())
+    /// What was done stays done, also if there is no time for all of it.
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.in_time(self.closed(detail, sums), CLOSING).await
     }
 
     async fn census(&self) -> Result<Census, StoreError> {
-        Ok(Census::default())
+        self.counted().await.map_err(|trouble| trouble.while_doing(LISTING))
     }
 }

@@ -9,11 +9,11 @@ use futures_util::future::{try_join, try_join_all};
 use quittance_lifecycle::{Tally, Timestamp};
 use quittance_ports::{Day, Line};
 use redis::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const DAY_MS: u64 = 24 * 3600 * 1000;
-/// A day's books may be forgotten so long after the day.
-const KEEP_DAYS: u64 = 400;
+/// A day's books expire so long after the day, if nobody is there any more to forget them: longer than people keep sums.
+const KEEP_DAYS: u64 = 3660;
 /// And those of a day long past are kept for so long at least, by the clock of Redis.
 pub(crate) const GRACE_MS: &[u8] = b"3600000";
 
@@ -29,12 +29,7 @@ impl Entry {
         let counted = tally.lines().filter(|(_, count)| *count > 0);
         let counts =
             counted.map(|(name, count)| (name, i64::try_from(count).unwrap_or(i64::MAX).to_string()));
-        let keep_until = day.0.saturating_add(KEEP_DAYS + 1).saturating_mul(DAY_MS);
-        Self {
-            day: day.0.to_string(),
-            keep_until: score(Timestamp::from_millis(keep_until)).to_string(),
-            counts: counts.collect(),
-        }
+        Self { day: day.0.to_string(), keep_until: keep_until(day), counts: counts.collect() }
     }
 
     pub(crate) fn args(&self) -> impl Iterator<Item = &[u8]> {
@@ -42,27 +37,28 @@ impl Entry {
     }
 }
 
-/// What every field of a line begins with: with lengths in front, so that no two lines are written alike, whatever
-/// tenants, kinds and sites are called.
-pub(crate) fn line_name(line: &Line) -> String {
-    let Line { tenant, kind, site, .. } = line;
-    format!("{}:{tenant}:{}:{kind}:{}:{site}:", tenant.len(), kind.len(), site.len())
+/// When a day's books expire, as the scripts want it.
+pub(crate) fn keep_until(day: Day) -> String {
+    let end = day.0.saturating_add(KEEP_DAYS + 1).saturating_mul(DAY_MS);
+    score(Timestamp::from_millis(end)).to_string()
 }
 
-fn read_field(day: Day, text: &str) -> Option<(Line, &str)> {
+/// What every field of a line begins with: with lengths in front, so that no two lines are written alike, whatever
+/// tenants, kinds, sites and providers are called.
+pub(crate) fn line_name(line: &Line) -> String {
+    let Line { tenant, kind, site, provider, .. } = line;
+    [tenant, kind, site, provider].map(|part| format!("{}:{part}:", part.len())).concat()
+}
+
+/// A line, and the name behind it. One that was written before there were providers ends with the site; no name looks like
+/// another part.
+pub(crate) fn read_field(day: Day, text: &str) -> Option<(Line, &str)> {
     let (tenant, rest) = read_part(text)?;
     let (kind, rest) = read_part(rest)?;
-    let (site, name) = read_part(rest)?;
-    Some((
-        Line {
-            day,
-            tenant: tenant.to_owned(),
-            kind: kind.to_owned(),
-            site: site.to_owned(),
-            provider: String::new(),
-        },
-        name,
-    ))
+    let (site, rest) = read_part(rest)?;
+    let (provider, name) = read_part(rest).unwrap_or(("", rest));
+    let [tenant, kind, site, provider] = [tenant, kind, site, provider].map(str::to_owned);
+    Some((Line { day, tenant, kind, site, provider }, name))
 }
 
 fn read_part(text: &str) -> Option<(&str, &str)> {
@@ -86,7 +82,21 @@ fn add(books: &mut Books, day: Day, field: &[u8], count: &[u8]) {
     *books.entry(line).or_default() += tally;
 }
 
+pub(crate) fn read_days(days: Value) -> Result<Vec<Day>, Trouble> {
+    let Value::Array(days) = days else { return Err(Trouble::Garbled) };
+    let read = |day| {
+        let digits = text(day)?.ok_or(Trouble::Garbled)?;
+        let number = std::str::from_utf8(&digits).ok().and_then(|digits| digits.parse().ok());
+        number.map(Day).ok_or(Trouble::Garbled)
+    };
+    days.into_iter().map(read).collect()
+}
+
 impl Inner {
+    pub(crate) fn books_of(&self, partition: u16, day: Day) -> String {
+        self.layout.name(partition, format_args!("books:{}", day.0))
+    }
+
     pub(crate) async fn read_books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, Trouble> {
         let days = try_join_all(self.layout.all().map(|partition| self.days(partition, from, to))).await?;
         let asked = days.iter().zip(self.layout.all()).flat_map(|(days, partition)| {
@@ -101,21 +111,22 @@ impl Inner {
         Ok(books.into_iter().filter(|(_, tally)| *tally != Tally::default()).collect())
     }
 
-    async fn days(&self, partition: u16, from: Day, to: Day) -> Result<Vec<Day>, Trouble> {
-        let mut command = redis::cmd("ZRANGEBYSCORE");
-        command.arg(self.layout.name(partition, "days")).arg(from.0).arg(to.0);
-        let Value::Array(days) = self.ask(&command).await? else { return Err(Trouble::Garbled) };
-        let read = |day| {
-            let digits = text(day)?.ok_or(Trouble::Garbled)?;
-            let number = std::str::from_utf8(&digits).ok().and_then(|digits| digits.parse().ok());
-            number.map(Day).ok_or(Trouble::Garbled)
-        };
-        days.into_iter().map(read).collect()
+    async fn days(&self, partition: u16, from: Day, to: Day) -> Result<BTreeSet<Day>, Trouble> {
+        let keys = ["days", "closed"].map(|set| self.layout.name(partition, set));
+        // One that is being closed counts for half a day more.
+        let (from, to) = (from.0.to_string(), format!("({}", to.0.saturating_add(1)));
+        let found = self.run_plain(&self.scripts.days, &keys, &[from.as_bytes(), to.as_bytes()]).await?;
+        let Value::Array(found) = found else { return Err(Trouble::Garbled) };
+        let mut days = BTreeSet::new();
+        for some in found {
+            days.extend(read_days(some)?);
+        }
+        Ok(days)
     }
 
     async fn day(&self, partition: u16, day: Day) -> Result<Vec<(Vec<u8>, Vec<u8>)>, Trouble> {
         let mut command = redis::cmd("HGETALL");
-        command.arg(self.layout.name(partition, format_args!("books:{}", day.0)));
+        command.arg(self.books_of(partition, day));
         let fields = match self.ask(&command).await? {
             Value::Array(fields) => fields,
             Value::Map(fields) => fields.into_iter().flat_map(|(field, count)| [field, count]).collect(),
@@ -136,17 +147,21 @@ mod tests {
     use quittance_ports::Day;
 
     #[test]
-    fn whatever_tenants_kinds_and_sites_are_called_no_two_lines_are_written_alike() {
+    fn whatever_the_parts_of_lines_are_called_no_two_are_written_alike() {
         let names = ["", ":", "1:a", "a", "a:1", "\u{e9}:", "2:\u{e9}"];
-        for tenant in names {
-            for kind in names {
-                for site in names {
-                    let (tenant, kind, site) = (tenant.into(), kind.into(), site.into());
-                    let line = Line { day: Day(1), tenant, kind, site, provider: String::new() };
-                    let written = format!("{}asked", line_name(&line));
-                    assert_eq!(read_field(Day(1), &written), Some((line, "asked")));
-                }
-            }
+        let parts = names.len().pow(4);
+        for n in 0..parts {
+            let part = |place: u32| names[n / names.len().pow(place) % names.len()].to_owned();
+            let line = Line { day: Day(1), tenant: part(0), kind: part(1), site: part(2), provider: part(3) };
+            let written = format!("{}asked", line_name(&line));
+            assert_eq!(read_field(Day(1), &written), Some((line, "asked")));
         }
+    }
+
+    #[test]
+    fn a_line_that_was_written_before_there_were_providers_has_none() {
+        let (tenant, kind, site) = ("ann".into(), "riddle".into(), "1:a".into());
+        let line = Line { day: Day(1), tenant, kind, site, provider: String::new() };
+        assert_eq!(read_field(Day(1), "3:ann:6:riddle:3:1:a:from_stock"), Some((line, "from_stock")));
     }
 }

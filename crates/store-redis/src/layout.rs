@@ -10,7 +10,8 @@
 //! | `{prefix:P}:open`, `:rest`, `:dead` | sorted sets: keys by name, each in one of them |
 //! | `{prefix:P}:shelves` | sorted set: `TARGET:SPOILS:KEY` by name |
 //! | `{prefix:P}:taken:TARGET:BY` | string: the key of what BY took from this shelf; it expires with the order |
-//! | `{prefix:P}:days`, `:books:DAY` | sorted set of days; hash: what was added on the day |
+//! | `{prefix:P}:days`, `:books:DAY` | sorted set of days kept in detail; hash: what was added on the day |
+//! | `{prefix:P}:closed` | sorted set of the days of which only sums are kept |
 //! | `{prefix:0}:seen`, `:cards`, `:secret` | the roster, and what all nodes share |
 //! | `{prefix:0}:sheets` | hash: a version and a sheet, by its name |
 //!
@@ -72,8 +73,8 @@ impl Layout {
 
     /// Where a line is kept that belongs to no order: the same wherever it is counted, and not all in one place.
     pub(crate) fn partition_of_line(&self, line: &Line) -> u16 {
-        let Line { tenant, kind, site, .. } = line;
-        let bytes = tenant.bytes().chain(kind.bytes()).chain(site.bytes());
+        let Line { tenant, kind, site, provider, .. } = line;
+        let bytes = [tenant, kind, site, provider].into_iter().flat_map(|part| part.bytes());
         let sum = bytes.fold(0_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add(u16::from(byte)));
         sum % self.partitions
     }

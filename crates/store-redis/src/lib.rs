@@ -24,6 +24,7 @@
 
 mod books;
 mod checkup;
+mod closing;
 mod commit;
 mod layout;
 mod link;

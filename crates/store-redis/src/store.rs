@@ -23,6 +23,7 @@ const TAKING: &str = "taking from a shelf";
 const LISTING: &str = "listing orders";
 const PURGING: &str = "purging orders";
 const COUNTING: &str = "adding to the books";
+const CLOSING: &str = "closing the books";
 
 /// How many records are asked for at once: others want their turn.
 const ROWS_AT_ONCE: usize = 256;
@@ -120,6 +121,21 @@ impl Inner {
         }
         Ok(listed)
     }
+
+    async fn census(&self) -> Result<Census, Trouble> {
+        let parts = self.layout.all().map(|partition| async move {
+            let keys = ["open", "dead"].map(|list| self.layout.name(partition, list));
+            self.run_plain(&self.scripts.census, &keys, &[]).await
+        });
+        let mut census = Census::default();
+        for counts in try_join_all(parts).await? {
+            let Value::Array(counts) = counts else { return Err(Trouble::Garbled) };
+            let [Value::Int(open), Value::Int(dead)] = counts[..] else { return Err(Trouble::Garbled) };
+            census.open += open.unsigned_abs();
+            census.dead += dead.unsigned_abs();
+        }
+        Ok(census)
+    }
 }
 
 #[async_trait]
@@ -197,11 +213,11 @@ impl Store for RedisStore {
         self.inner().read_books(from, to).await.map_err(|trouble| trouble.unavailable(LISTING))
     }
 
-    async fn close_books(&self, _: Day, _: Day) -> Result<(), StoreError> {
-        Ok(())
+    async fn close_books(&self, detail: Day, sums: Day) -> Result<(), StoreError> {
+        self.inner().close_books(detail, sums).await.map_err(|trouble| trouble.unavailable(CLOSING))
     }
 
     async fn census(&self) -> Result<Census, StoreError> {
-        Ok(Census::default())
+        self.inner().census().await.map_err(|trouble| trouble.unavailable(LISTING))
     }
 }

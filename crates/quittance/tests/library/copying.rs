@@ -33,7 +33,14 @@ async fn fill(opened: &Opened) -> usize {
             opened.store.commit(Version::ABSENT, &sample.order, &sample.tally, samples::START).await.unwrap();
         assert!(matches!(done, Commit::Done(_)));
     }
-    opened.store.count(&line("late"), &Tally { joined: 3, ..Tally::default() }).await.unwrap();
+    let late = line("late");
+    for line in [
+        Line { site: Line::ALL_SITES.into(), ..late.clone() },
+        Line { provider: "another".into(), ..late.clone() },
+        late,
+    ] {
+        opened.store.count(&line, &Tally { joined: 3, ..Tally::default() }).await.unwrap();
+    }
     all.len()
 }
 

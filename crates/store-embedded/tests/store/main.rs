@@ -2,6 +2,7 @@
 //! what only it can promise is here besides.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod books;
 mod conformance;
 mod damage;
 mod living;

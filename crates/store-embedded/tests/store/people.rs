@@ -3,7 +3,7 @@
 use super::{create, now};
 use quittance_lifecycle::Tally;
 use quittance_ports::conformance::samples::{self, START};
-use quittance_ports::{Commit, Store, Version};
+use quittance_ports::{Commit, Day, Store, Version};
 use quittance_store_embedded::{DATABASE, EmbeddedStore};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
@@ -99,6 +99,9 @@ fn lines_of_the_books_that_another_version_has_are_kept_and_those_that_it_lacks_
     let store = EmbeddedStore::open(dir.path()).unwrap();
     now(store.count(&line, &Tally { asked: 1, dead: 1, ..Tally::default() })).unwrap();
     let expected = Tally { asked: 2, dead: 1, ..Tally::default() };
-    assert_eq!(now(store.books(line.day, line.day)).unwrap(), [(line, expected)]);
+    assert_eq!(now(store.books(line.day, line.day)).unwrap(), [(line.clone(), expected)]);
     assert_eq!(ask(dir.path(), "SELECT asked, dead, marvels FROM books"), [["2", "1", "3"]]);
+    now(store.close_books(Day(line.day.0 + 1), line.day)).unwrap();
+    let closed = ask(dir.path(), "SELECT site, asked, dead, marvels FROM books");
+    assert_eq!(closed, [["*", "2", "1", "3"]], "nor are they lost when the books are closed");
 }

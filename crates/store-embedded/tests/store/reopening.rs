@@ -238,6 +238,8 @@ fn a_sealed_store_stays_sealed_and_can_be_read() {
     let far = Timestamp::MAX;
     assert!(now(store.claim_due(far, far, 10)).is_err(), "nobody carries it out here any more");
     assert!(now(store.purge(far, 10)).is_err());
+    assert!(now(store.close_books(Day(9), Day(5))).is_err());
+    assert_eq!(now(store.census()).unwrap(), Census { open: 1, dead: 0 });
     assert_eq!(now(store.load(&order.key)).unwrap().unwrap().order, order);
     now(store.seal(None)).unwrap();
     assert_eq!(now(store.claim_due(far, far, 10)).unwrap().orders.len(), 1);

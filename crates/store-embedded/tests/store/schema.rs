@@ -9,13 +9,18 @@ use rusqlite::Connection;
 use std::path::Path;
 
 const SCHEMA_1: &str = include_str!("../golden/schema-1.sql");
+const SCHEMA_2: &str = include_str!("../golden/schema-2.sql");
 const HERE: &str = "https://example.com/here";
 
 /// A store as schema 1 left it: one order queued, one dead, and of one shelf one that stands there, one that another took
 /// and one that its own caller took.
 fn first_schema() -> tempfile::TempDir {
+    written(SCHEMA_1)
+}
+
+fn written(sql: &str) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    Connection::open(dir.path().join(DATABASE)).unwrap().execute_batch(SCHEMA_1).unwrap();
+    Connection::open(dir.path().join(DATABASE)).unwrap().execute_batch(sql).unwrap();
     dir
 }
 
@@ -33,6 +38,7 @@ fn a_store_of_the_first_schema_is_brought_up_to_this_one_with_all_that_it_holds(
         tenant: tenant.into(),
         kind: "riddle".into(),
         site: site.into(),
+        provider: String::new(),
     };
     let today = Day::of(START);
     let tenant = samples::draft("").tenant;
@@ -48,7 +54,7 @@ fn a_store_of_the_first_schema_is_brought_up_to_this_one_with_all_that_it_holds(
         assert_eq!(books, expected, "what was booked before there were sites is booked under none");
         assert_eq!(now(store.sheets()).unwrap(), []);
     }
-    assert_eq!(number(dir.path(), "PRAGMA user_version"), 2);
+    assert_eq!(number(dir.path(), "PRAGMA user_version"), 3);
 
     let store = EmbeddedStore::open(dir.path()).unwrap();
     let more = Tally { stocked: 1, reported_bad: 2, ..Tally::default() };
@@ -84,7 +90,7 @@ fn what_somebody_took_in_the_first_schema_is_still_his() {
 fn a_migration_that_fails_leaves_the_store_as_it_was() {
     let dir = first_schema();
     let conn = Connection::open(dir.path().join(DATABASE)).unwrap();
-    conn.execute_batch("CREATE TABLE tallies_1 (in_the_way)").unwrap();
+    conn.execute_batch("CREATE TABLE tallies_before (in_the_way)").unwrap();
     drop(conn);
     assert!(EmbeddedStore::open(dir.path()).is_err());
     assert_eq!(number(dir.path(), "PRAGMA user_version"), 1);
@@ -93,7 +99,7 @@ fn a_migration_that_fails_leaves_the_store_as_it_was() {
         0
     );
     let conn = Connection::open(dir.path().join(DATABASE)).unwrap();
-    conn.execute_batch("DROP TABLE tallies_1").unwrap();
+    conn.execute_batch("DROP TABLE tallies_before").unwrap();
     drop(conn);
     let store = EmbeddedStore::open(dir.path()).unwrap();
     assert_eq!(now(store.list(Which::All, None, 9)).unwrap().len(), 5);
@@ -115,4 +121,44 @@ fn a_rotten_row_of_the_first_schema_stays_rotten() {
         now(store.take(&samples::target(HERE), after(121), &Key([8; 32]), START, &Tally::default())).unwrap(),
         None
     );
+}
+
+/// As schema 2 left it: one order queued, one dead, and one that another took from the shelf.
+#[test]
+fn a_store_of_the_second_schema_is_brought_up_to_this_one_with_all_that_it_holds() {
+    let dir = written(SCHEMA_2);
+    let today = Day::of(START);
+    let tenant = samples::draft("").tenant;
+    let line = |day: Day, tenant: &str, site: &str, provider: &str| Line {
+        day,
+        tenant: tenant.into(),
+        kind: "riddle".into(),
+        site: site.into(),
+        provider: provider.into(),
+    };
+    let tally = Tally { asked: 3, paid: 1, from_stock: 2, ..Tally::default() };
+    let of_three = Tally { asked: 9, paid: 3, from_stock: 6, ..Tally::default() };
+    let mut expected = vec![
+        (line(today, "O'Hara", "", ""), tally),
+        (line(today, "O'Hara", "example.com", ""), tally),
+        (line(today, &tenant, "", ""), of_three),
+        (line(Day(today.0 + 1), "O'Hara", "example.com", ""), tally),
+    ];
+    for opened in 0..2 {
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        assert_eq!(store.unreadable(), [], "opened {opened} times before");
+        assert_eq!(now(store.list(Which::All, None, 9)).unwrap().len(), 3);
+        assert_eq!(now(store.books(Day(0), Day(u64::MAX))).unwrap(), expected);
+    }
+    assert_eq!(number(dir.path(), "PRAGMA user_version"), 3);
+
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let by_another = line(today, "O'Hara", "example.com", "another");
+    now(store.count(&by_another, &tally)).unwrap();
+    expected.insert(2, (by_another, tally));
+    assert_eq!(now(store.books(Day(0), Day(u64::MAX))).unwrap(), expected);
+    now(store.close_books(Day(today.0 + 1), today)).unwrap();
+    let sites: Vec<_> =
+        now(store.books(today, today)).unwrap().into_iter().map(|(line, _)| line.site).collect();
+    assert_eq!(sites, [Line::ALL_SITES; 3]);
 }

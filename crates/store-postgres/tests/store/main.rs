@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod bloat;
+mod books;
 mod checkup;
 mod conformance;
 mod doors;

@@ -3,7 +3,7 @@
 use super::{commit, create, fresh_schema, is_unavailable, open, settings, until};
 use quittance_lifecycle::{Key, Tally};
 use quittance_ports::conformance::samples::{self, START, after};
-use quittance_ports::{Commit, Line, Roster, SheetWritten, Store, StoreError, Version, Which};
+use quittance_ports::{Census, Commit, Line, Roster, SheetWritten, Store, StoreError, Version, Which};
 use quittance_servers::shared_postgres;
 use quittance_store_postgres::Sealed;
 use std::error::Error;
@@ -113,6 +113,8 @@ fn a_sealed_store_takes_nothing_from_any_node_and_can_be_read() {
             assert!(is_sealed(store.claim_due(START, START, 10).await));
             assert!(is_sealed(store.purge(after(1_000_000), 10).await));
             assert!(is_sealed(store.count(&line, &tally).await));
+            assert!(is_sealed(store.close_books(line.day, line.day).await));
+            assert_eq!(store.census().await.unwrap(), Census { open: 0, dead: 0 });
             let shelf = samples::target("https://example.com/door");
             assert!(is_sealed(store.take(&shelf, START, &order.key, START, &tally).await));
             assert!(is_sealed(store.write_sheet("any", Version::ABSENT, None).await));

@@ -48,16 +48,22 @@ local function unmark_taken(takings, taker, key)
   end
 end
 
+-- Adds to one field of the books, which stops where a number ends; tells what it comes to.
+local function add(books, field, added)
+  local count = pcall('HINCRBY', books, field, added)
+  if type(count) == 'table' then
+    pcall('HSET', books, field, '9223372036854775807')
+  end
+  return count
+end
+
 -- Adds the names and counts from ARGV[first] on to one line. Whatever is wrong with the books must not stop an order,
 -- least of all half-way.
 local function book(books, days, line, first, day, keep_until, grace, time)
   local opened = false
   for n = first, #ARGV, 2 do
-    local field, added = line .. ARGV[n], ARGV[n + 1]
-    local count = pcall('HINCRBY', books, field, added)
-    if type(count) == 'table' then
-      pcall('HSET', books, field, '9223372036854775807')
-    end
+    local added = ARGV[n + 1]
+    local count = add(books, line .. ARGV[n], added)
     opened = opened or count == tonumber(added)
   end
   if opened then

@@ -2,6 +2,7 @@
 //! and on a cluster, and what only it can promise is here besides.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod books;
 mod checkup;
 mod conformance;
 mod damage;

@@ -2,7 +2,7 @@
 
 use super::{Place, commit, create, run, write};
 use quittance_ports::conformance::samples::{self, START, after};
-use quittance_ports::{Line, Roster, Store, StoreError, Version, Which};
+use quittance_ports::{Census, Line, Roster, Store, StoreError, Version, Which};
 use std::error::Error;
 
 fn is_closed(error: &StoreError) -> bool {
@@ -34,6 +34,8 @@ fn refuses_writes_and_can_be_read(place: &Place) {
             assert!(is_closed(&store.claim_due(START, after(9), 9).await.unwrap_err()));
             assert!(is_closed(&store.purge(after(1_000_000), 9).await.unwrap_err()));
             assert!(is_closed(&store.count(&line, &orders[0].tally).await.unwrap_err()));
+            assert!(is_closed(&store.close_books(line.day, line.day).await.unwrap_err()));
+            assert_eq!(store.census().await.unwrap(), Census { open: 1, dead: 0 });
             let taken = store.take(&target, START, &due.key, START, &orders[0].tally).await;
             assert!(is_closed(&taken.unwrap_err()));
             let written = store.write_sheet("sheet", Version::ABSENT, None).await;

@@ -1,0 +1,49 @@
+//! What the last census said. A server counts row by row, which is nothing for a few thousand and a burden for a million; of
+//! that many nobody needs to know the last one, so they are counted only now and then.
+
+use quittance_ports::Census;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// So many are counted each time that somebody asks.
+const FEW_MAX: u64 = 10_000;
+/// More than that no more often than this.
+const SPAN: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+pub(crate) struct Headcount(Mutex<Option<(Instant, Census)>>);
+
+impl Headcount {
+    /// What is still good enough.
+    pub(crate) fn recent(&self, now: Instant) -> Option<Census> {
+        let last = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_good = |(at, census): &(Instant, Census)| {
+            census.open + census.dead > FEW_MAX && now.saturating_duration_since(*at) < SPAN
+        };
+        last.filter(is_good).map(|(_, census)| census)
+    }
+
+    pub(crate) fn note(&self, now: Instant, census: Census) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((now, census));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FEW_MAX, Headcount, SPAN};
+    use quittance_ports::Census;
+    use tokio::time::Instant;
+
+    #[test]
+    fn a_few_are_counted_each_time_and_many_only_now_and_then() {
+        let (headcount, now) = (Headcount::default(), Instant::now());
+        assert_eq!(headcount.recent(now), None);
+        headcount.note(now, Census { open: 1, dead: FEW_MAX - 1 });
+        assert_eq!(headcount.recent(now), None);
+        let many = Census { open: 1, dead: FEW_MAX };
+        headcount.note(now, many);
+        assert_eq!(headcount.recent(now + SPAN / 2), Some(many));
+        assert_eq!(headcount.recent(now + SPAN), None);
+    }
+}

@@ -1,0 +1,106 @@
+//! Closing the books of days long past: all sites of a line become one, and what is older still is forgotten. It goes step by
+//! step through the fields of a day, in each partition by itself, so that nobody is kept waiting.
+
+use crate::Inner;
+use crate::books::{keep_until, line_name, read_days, read_field};
+use crate::commit::Answer;
+use crate::row::text;
+use crate::trouble::Trouble;
+use futures_util::future::try_join_all;
+use quittance_ports::{Day, Line};
+use redis::Value;
+use std::collections::BTreeSet;
+
+/// About so many fields are summed up by one script: nobody else is served while it runs.
+const FIELDS_AT_ONCE: usize = 256;
+
+/// Where a line of a day goes when its books are closed, if it is kept in detail. What cannot be read stays where it is.
+fn sum_of(day: Day, field: &[u8]) -> Option<String> {
+    let (mut line, name) = read_field(day, std::str::from_utf8(field).ok()?)?;
+    if line.site == Line::ALL_SITES {
+        return None;
+    }
+    line.site = Line::ALL_SITES.to_owned();
+    Some(format!("{}{name}", line_name(&line)))
+}
+
+impl Inner {
+    pub(crate) async fn close_books(&self, detail: Day, sums: Day) -> Result<(), Trouble> {
+        try_join_all(self.layout.all().map(|partition| self.close_part(partition, detail, sums))).await?;
+        Ok(())
+    }
+
+    async fn close_part(&self, partition: u16, detail: Day, sums: Day) -> Result<(), Trouble> {
+        for day in self.days_to_close(partition, detail, sums).await? {
+            if day < sums {
+                self.step(partition, day, "forget", &[]).await?;
+            } else {
+                self.sum_up(partition, day).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn days_to_close(&self, partition: u16, detail: Day, sums: Day) -> Result<BTreeSet<Day>, Trouble> {
+        let keys = ["desk", "days", "closed"].map(|what| self.layout.name(partition, what));
+        let (detail, sums) = (detail.max(sums).0.to_string(), sums.0.to_string());
+        let args = [&b"look"[..], detail.as_bytes(), sums.as_bytes()];
+        let Answer { rest, .. } = self.run(&self.scripts.close, &keys, &args).await?;
+        let mut days = BTreeSet::new();
+        for some in rest {
+            days.extend(read_days(some)?);
+        }
+        Ok(days)
+    }
+
+    /// Whatever is opened while it goes on is found to be in detail again, and summed up the next time.
+    async fn sum_up(&self, partition: u16, day: Day) -> Result<(), Trouble> {
+        self.step(partition, day, "begin", &[]).await?;
+        let mut cursor = b"0".to_vec();
+        loop {
+            let fields = match self.some_fields(partition, day, &mut cursor).await {
+                Ok(fields) => fields,
+                // It is no books at all, and stays as it is until it is forgotten.
+                Err(trouble) if trouble.is_wrong_type() => return Ok(()),
+                Err(trouble) => return Err(trouble),
+            };
+            let moves: Vec<(Vec<u8>, String)> =
+                fields.into_iter().filter_map(|field| sum_of(day, &field).map(|sum| (field, sum))).collect();
+            let args: Vec<&[u8]> =
+                moves.iter().flat_map(|(field, sum)| [&field[..], sum.as_bytes()]).collect();
+            if !args.is_empty() {
+                self.step(partition, day, "sum up", &args).await?;
+            }
+            if cursor == b"0" {
+                break;
+            }
+        }
+        self.step(partition, day, "end", &[keep_until(day).as_bytes()]).await
+    }
+
+    async fn some_fields(
+        &self,
+        partition: u16,
+        day: Day,
+        cursor: &mut Vec<u8>,
+    ) -> Result<Vec<Vec<u8>>, Trouble> {
+        let mut command = redis::cmd("HSCAN");
+        command.arg(self.books_of(partition, day)).arg(&cursor[..]).arg("COUNT").arg(FIELDS_AT_ONCE);
+        let Value::Array(found) = self.ask(&command).await? else { return Err(Trouble::Garbled) };
+        let [next, fields] = <[Value; 2]>::try_from(found).map_err(|_| Trouble::Garbled)?;
+        *cursor = text(next)?.ok_or(Trouble::Garbled)?;
+        let Value::Array(fields) = fields else { return Err(Trouble::Garbled) };
+        // Each is followed by its count, which the script reads for itself.
+        fields.into_iter().step_by(2).map(|field| text(field).map(Option::unwrap_or_default)).collect()
+    }
+
+    async fn step(&self, partition: u16, day: Day, step: &str, rest: &[&[u8]]) -> Result<(), Trouble> {
+        let name = |what| self.layout.name(partition, what);
+        let keys = [name("desk"), name("days"), name("closed"), self.books_of(partition, day)];
+        let digits = day.0.to_string();
+        let mut args = vec![step.as_bytes(), digits.as_bytes()];
+        args.extend(rest);
+        self.run(&self.scripts.close, &keys, &args).await?;
+        Ok(())
+    }
+}
