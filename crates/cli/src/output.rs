@@ -132,6 +132,14 @@ pub(crate) fn harmless(text: &str) -> String {
     shown
 }
 
+/// The beginning of a text that is longer than there is room for.
+pub(crate) fn cut(text: &str, chars: usize) -> String {
+    if text.chars().count() <= chars {
+        return text.to_owned();
+    }
+    text.chars().take(chars.saturating_sub(1)).chain(['…']).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::harmless;

@@ -124,8 +124,10 @@ impl Engine {
     pub async fn stop_bulk(&self, number: u64) -> Result<Option<BulkSheet>, BulkError> {
         for _ in 0..crate::pools::WRITES_MAX {
             let sheets = self.bulk_sheets().await?;
-            let found = sheets.iter().find(|found| bulk_of(found).is_some_and(|sheet| sheet.number == number));
-            let Some((version, sheet)) = found.and_then(|found| Some((found.version, bulk_of(found)?))) else {
+            let found =
+                sheets.iter().find(|found| bulk_of(found).is_some_and(|sheet| sheet.number == number));
+            let Some((version, sheet)) = found.and_then(|found| Some((found.version, bulk_of(found)?)))
+            else {
                 return Ok(None);
             };
             if sheet.ended.is_some() {

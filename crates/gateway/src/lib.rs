@@ -28,6 +28,7 @@ pub use id::{NotAnId, OrderId};
 pub use outbound::{
     Allowed, BadAllowed, BadCallback, Outbound, OutboundSettings, derived_secret, secret_for_people,
 };
+pub use secrets::shown_param;
 pub use server::{Counts, Limits};
 pub use tenant::{Caller, KEY_BYTES, KeyDigest, NotKnown, Rate, ReuseRule, Tenant, TenantSettings, Tenants};
 pub use tls::Tls;

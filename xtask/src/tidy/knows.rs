@@ -212,6 +212,7 @@ const ROOMS: &[Room] = &[
             "quittance-catalog",
             "quittance-pool",
             "quittance-ports",
+            "quittance-record",
             "quittance-engine",
             "quittance-classic",
             "quittance-json",
