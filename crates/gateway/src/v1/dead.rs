@@ -8,6 +8,7 @@ use super::orders::store_trouble;
 use super::problem::{Code, Refused, problems};
 use super::story::{ToldBeat, operators_trouble};
 use super::{JSON_LINES, Room, json_text};
+use crate::plain::plain_json;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::Response;
@@ -222,7 +223,8 @@ impl Export {
             let meant = page.iter().filter(|record| is_meant(&self.filter, record));
             let mut lines = String::new();
             for letter in meant.filter_map(ExportedLetter::of) {
-                lines += &json_text(&letter);
+                // Whoever looks at the file is safe from it, too.
+                lines += &plain_json(&json_text(&letter));
                 lines.push('\n');
             }
             if !lines.is_empty() {
