@@ -138,7 +138,8 @@ fn with_callbacks(
     Ok(builder.callbacks(callbacks))
 }
 
-/// Opens the store to look and to mend, as it is, for what a daemon can be asked for, too: that another process has an embedded store to itself is no trouble yet.
+/// Opens the store to look and to mend, as it is, for what a daemon can be asked for, too: that another process has an
+/// embedded store to itself is no trouble yet.
 pub(crate) async fn open_unless_held(
     config: &Config,
 ) -> Result<Result<Quittance, embedded::OpenError>, Trouble> {

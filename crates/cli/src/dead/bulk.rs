@@ -11,11 +11,13 @@ use quittance::lifecycle::{Beat, Money, Order, Timestamp};
 use quittance::sheet::Deed;
 use quittance::{Quittance, Which};
 use serde_json::{Map, Value, json};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 /// How often somebody looks how far it is.
 const LOOK: Duration = Duration::from_millis(300);
+/// The same for orders that are on their way: all of them are read for it.
+const SETTLE_LOOK: Duration = Duration::from_secs(1);
 /// How many orders are read at once.
 const PAGE: usize = 256;
 
@@ -268,8 +270,7 @@ async fn settle(node: &Quittance, begun: Timestamp, progress: &mut output::Progr
             return Err(Trouble::new(Exit::Provider, what));
         }
         progress.show(&format!("{open} on their way; it is safe to interrupt"));
-        _ = io::stderr().flush();
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(SETTLE_LOOK).await;
     }
 }
 

@@ -184,8 +184,8 @@ async fn letters_are_carried_from_one_store_to_another_once() {
         .iter()
         .map(|line| (line["line"].as_u64().unwrap(), line["why"].as_str().unwrap()))
         .collect();
-    assert!(why.contains(&(4, "this is no line of an export")), "{why:?}");
-    assert!(why.contains(&(6, "its key is not that of its record")), "{why:?}");
+    assert!(why.contains(&(5, "this is no line of an export")), "{why:?}");
+    assert!(why.contains(&(7, "its key is not that of its record")), "{why:?}");
     let again = import().await;
     assert_eq!((&again["imported"], &again["there_already"]), (&json!(0), &json!(1)));
     let path = format!("/v1/admin/orders/{whole}");
@@ -260,7 +260,10 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     let all = get(&room, "/v1/admin/dead/bulk").await;
     assert_eq!(all["bulks"].as_array().unwrap().len(), 2);
     for n in 0..3 {
-        assert!(room.provider.submits(&format!("die-{n}")) > 3);
+        while room.provider.submits(&format!("die-{n}")) <= 3 {
+            room.pass(Duration::from_millis(50));
+            tokio::task::yield_now().await;
+        }
     }
 }
 

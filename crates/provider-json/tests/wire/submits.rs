@@ -156,3 +156,19 @@ async fn the_operator_has_the_last_word_about_codes() {
     let provider = JsonProvider::new(settings).unwrap();
     assert_eq!(refused(submit(&provider).await).class, Busy);
 }
+
+#[tokio::test]
+async fn what_the_provider_really_said_is_kept_without_secrets_and_without_an_answer() {
+    let callback = "https://us.example.org/callback/0a1b2c3d.e4f5";
+    let said =
+        json!({"errorId": 1, "errorCode": "ERROR_X", "errorDescription": format!("{KEY} at {callback} <b>")});
+    let server = Server::saying(ok(&said.to_string()));
+    let outcome =
+        submit_order(&provider(Flavour::TwoCaptcha, &server.url()), &token_order(), Some(callback)).await;
+    let fault = refused(outcome);
+    assert_eq!(fault.code, "ERROR_X");
+    assert!(fault.said.contains("(key) at (callback address) <b>"), "{}", fault.said);
+    let answered = json!({"errorId": 1, "errorCode": "ERROR_X", "solution": {"token": "as good as money"}});
+    assert_eq!(means("200 OK", &answered.to_string()).await.said, "");
+    assert_eq!(means("403 Forbidden", TAKEN).await.said, "");
+}
