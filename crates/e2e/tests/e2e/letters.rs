@@ -139,7 +139,8 @@ fn a_daemon_that_is_killed_in_the_middle_of_a_bulk_replay_goes_on_with_it_by_its
 #[test]
 fn a_great_many_are_not_replayed_before_somebody_has_said_yes() {
     let sim = Sim::start();
-    let room = room_of(&sim);
+    // Only whoever asks for an answer is told what it cost.
+    let room = Room::polling(&sim).set("retry.limits.unsolvable=0");
     bury(&sim, &room, 3);
     for command in ["replay", "drop"] {
         room.run(&["dead", command, "--all"]).must_fail(2, &["--yes", "--dry-run"]);
