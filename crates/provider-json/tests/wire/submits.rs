@@ -80,7 +80,8 @@ async fn a_code_is_a_refusal_of_its_class_whatever_the_status() {
     ];
     for (class, name) in cases {
         for status in ["200 OK", "400 Bad Request", "401 Unauthorized"] {
-            assert_eq!(means(status, &code(1, name)).await, Fault::new(class, name), "{status}");
+            let body = code(1, name);
+            assert_eq!(means(status, &body).await, Fault::new(class, name).saying(&body), "{status}");
         }
     }
     assert_eq!(means("429 Too Many Requests", "").await.class, Busy);
