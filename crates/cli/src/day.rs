@@ -1,6 +1,7 @@
 //! Days as people write them, `2026-11-16`, and as the books count them: in UTC, from 1970.
 
 use quittance::Day;
+use quittance::lifecycle::Timestamp;
 
 pub(crate) const FORM: &str = "a day in UTC, such as 2026-11-16";
 const FIRST_YEAR: u64 = 1970;
@@ -33,6 +34,13 @@ pub(crate) fn render(Day(mut left): Day) -> String {
         month += 1;
     }
     format!("{year:04}-{month:02}-{:02}", left + 1)
+}
+
+/// A moment as `/v1` reads it, such as `2026-11-16T03:34:28.000Z`.
+pub(crate) fn moment(at: Timestamp) -> String {
+    let ms = at.as_millis();
+    let (hours, minutes, seconds) = (ms / 3_600_000 % 24, ms / 60_000 % 60, ms / 1000 % 60);
+    format!("{}T{hours:02}:{minutes:02}:{seconds:02}.{:03}Z", render(Day::of(at)), ms % 1000)
 }
 
 pub(crate) fn parse(text: &str) -> Option<Day> {

@@ -87,7 +87,7 @@ enum Command {
     Sim(sim::SimArgs),
     /// Look at what needs a person, and mend it
     #[command(after_help = dead::AFTER_HELP)]
-    Dead(dead::DeadArgs),
+    Dead(Box<dead::DeadArgs>),
     /// Look at a store, close it, or move its orders to another
     #[command(after_help = store::AFTER_HELP)]
     Store(store::StoreArgs),
@@ -146,7 +146,10 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
         }
         Command::Tenant(tenant) => show(&tenant::run(tenant, &load()?)?),
         Command::Solve(solve) => block_on(solve::run(*solve, &load()?)),
-        Command::Dead(dead) => block_on(dead::run(dead, &load()?)),
+        Command::Dead(dead) => {
+            let environment = Environment::of_process();
+            block_on(dead::run(*dead, &load()?, &environment))
+        }
         Command::Store(store) => {
             let environment = Environment::of_process();
             block_on(store::run(store, &load()?, &environment))

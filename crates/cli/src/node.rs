@@ -138,13 +138,8 @@ fn with_callbacks(
     Ok(builder.callbacks(callbacks))
 }
 
-/// Opens the store to look and to mend, as it is.
-pub(crate) async fn open(config: &Config) -> Result<Quittance, Trouble> {
-    let config = Config { store: config.store.as_it_is(), ..config.clone() };
-    builder(&config)?.open().await.map_err(|error| start_trouble(&error))
-}
-
-/// The same for what a daemon can be asked for, too: that another process has an embedded store to itself is no trouble yet.
+/// Opens the store to look and to mend, as it is, for what a daemon can be asked for, too: that another process has an
+/// embedded store to itself is no trouble yet.
 pub(crate) async fn open_unless_held(
     config: &Config,
 ) -> Result<Result<Quittance, embedded::OpenError>, Trouble> {

@@ -9,7 +9,8 @@ use crate::{node, place};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Bytes;
-use hyper::{Method, StatusCode};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request, StatusCode};
 use quittance::{OpenError, Quittance};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -99,10 +100,7 @@ impl Office {
         path: &str,
         body: Option<&Value>,
     ) -> Result<T, Refusal> {
-        let stream = self.open(method, path, body).await?;
-        let whole = Limited::new(stream, ANSWER_BYTES_MAX).collect().await;
-        let whole = whole.map_err(|error| self.strange(&error.to_string()))?.to_bytes();
-        serde_json::from_slice(&whole).map_err(|error| self.strange(&error.to_string()))
+        self.whole(self.open(method, path, body).await?).await
     }
 
     /// An answer that is read as it comes; whatever is no success is a refusal.
@@ -112,7 +110,24 @@ impl Office {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Stream, Refusal> {
-        let request = asking(method, path, body).map_err(|why| self.strange(&why))?;
+        self.send(asking(method, path, body).map_err(|why| self.strange(&why))?).await
+    }
+
+    /// Sends lines that stand in a file, as they are.
+    pub(crate) async fn upload<T: DeserializeOwned>(&self, path: &str, lines: Bytes) -> Result<T, Refusal> {
+        let mut request = asking(Method::POST, path, None).map_err(|why| self.strange(&why))?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-ndjson"));
+        *request.body_mut() = lines;
+        self.whole(self.send(request).await?).await
+    }
+
+    async fn whole<T: DeserializeOwned>(&self, stream: Stream) -> Result<T, Refusal> {
+        let whole = Limited::new(stream, ANSWER_BYTES_MAX).collect().await;
+        let whole = whole.map_err(|error| self.strange(&error.to_string()))?.to_bytes();
+        serde_json::from_slice(&whole).map_err(|error| self.strange(&error.to_string()))
+    }
+
+    async fn send(&self, request: Request<Bytes>) -> Result<Stream, Refusal> {
         let (status, stream): (StatusCode, Stream) = match self {
             Self::Here(node) => {
                 let gateway = node.gateway().expect("it was opened with one");

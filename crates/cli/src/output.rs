@@ -3,6 +3,7 @@
 
 use crate::config::LogConfig;
 use crate::exit::{Exit, Trouble};
+use quittance::gateway::{is_odd, plain_json};
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
@@ -20,6 +21,11 @@ pub(crate) fn print(rendered: &str) -> Result<(), Trouble> {
         },
         Ok(()) => Ok(()),
     }
+}
+
+/// Writes a JSON document as a line of its own.
+pub(crate) fn print_json(document: &serde_json::Value) -> Result<(), Trouble> {
+    print(&format!("{}\n", plain_json(&document.to_string())))
 }
 
 /// Writes an answer to standard output: as it is for a program, and harmless for a person.
@@ -124,12 +130,17 @@ pub(crate) fn roughly(span: Duration) -> String {
 pub(crate) fn harmless(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
-        // Control characters, and those that turn the direction of writing around.
-        let is_odd = c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if is_odd { shown.extend(c.escape_unicode()) } else { shown.push(c) }
+        if is_odd(c) { shown.extend(c.escape_unicode()) } else { shown.push(c) }
     }
     shown
+}
+
+/// The beginning of a text that is longer than there is room for.
+pub(crate) fn cut(text: &str, chars: usize) -> String {
+    if text.chars().count() <= chars {
+        return text.to_owned();
+    }
+    text.chars().take(chars.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! happened looks, and never acts on hope.
 
 use crate::Engine;
-use quittance_lifecycle::{Advance, Decision, Effect, Event, Key, WhyIgnored};
+use quittance_lifecycle::{Advance, Decision, Effect, Event, Key, Order, WhyIgnored};
 use quittance_ports::{Commit, StoreError, Version, Versioned};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +43,18 @@ impl Engine {
         found: Option<Versioned>,
         event: &Event,
     ) -> Result<Applied, StoreError> {
+        self.apply_if(key, found, event, |_| true).await
+    }
+
+    /// The same for an event that is meant for the order only as long as it is as it was when somebody chose it; it is asked
+    /// again of whatever a winner wrote.
+    pub(crate) async fn apply_if(
+        &self,
+        key: &Key,
+        found: Option<Versioned>,
+        event: &Event,
+        is_meant: impl Fn(&Order) -> bool + Send + Sync,
+    ) -> Result<Applied, StoreError> {
         let mut found = match found {
             Some(found) => Some(found),
             None => self.world.store.load(key).await?,
@@ -50,6 +62,9 @@ impl Engine {
         let mut commits_lost = 0;
         loop {
             let Some(current) = found else { return Ok(Applied::Missing) };
+            if !is_meant(&current.order) {
+                return Ok(Applied::Ignored { now: current, why: WhyIgnored::OldNews });
+            }
             let at = self.now();
             let policy = self.policy(&current.order);
             match (self.settings.rules.transition)(&current.order, event.clone(), at, &policy) {

@@ -25,6 +25,7 @@ impl Engine {
             self.note_error(&error);
         }
         self.keep_pools().await;
+        self.see_to_bulks().await;
         self.close_books().await;
     }
 

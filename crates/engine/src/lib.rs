@@ -7,6 +7,7 @@
 
 mod apply;
 mod bell;
+mod bulk;
 pub mod callback;
 mod chores;
 mod errands;
@@ -23,6 +24,7 @@ mod wait;
 mod work;
 
 pub use apply::Applied;
+pub use bulk::{Adopted, BULKS_MAX, BulkError, PER_SECOND_MAX};
 pub use callback::{CallbackAddress, Heard, NotSafe};
 pub use gate::ProviderState;
 pub use lifetimes::{LifeRule, TrustShown, show_trust, with_life_rules};
@@ -33,6 +35,7 @@ pub use targets::Targets;
 pub use wait::Outcome;
 
 use bell::Bell;
+use bulk::BulkWatch;
 use gate::ProviderGate;
 use pace::Paces;
 use pools::Pools;
@@ -68,6 +71,7 @@ pub struct Engine {
     agenda: Mutex<Agenda>,
     bell: Bell,
     pools: Mutex<Pools>,
+    bulk_watch: Mutex<BulkWatch>,
     /// What was counted without a commit, until it is written.
     uncounted: Mutex<BTreeMap<Line, Tally>>,
     ignored: [AtomicU64; WhyIgnored::ALL.len()],
@@ -120,6 +124,7 @@ impl Engine {
             agenda: Mutex::default(),
             bell: Bell::default(),
             pools: Mutex::default(),
+            bulk_watch: Mutex::default(),
             uncounted: Mutex::default(),
             ignored: Default::default(),
             forged: AtomicU64::new(0),

@@ -14,6 +14,7 @@ mod id;
 mod json;
 mod names;
 mod outbound;
+mod plain;
 mod secrets;
 mod server;
 mod tenant;
@@ -29,6 +30,8 @@ pub use id::{NotAnId, OrderId};
 pub use outbound::{
     Allowed, BadAllowed, BadCallback, Outbound, OutboundSettings, derived_secret, secret_for_people,
 };
+pub use plain::{is_odd, plain_json};
+pub use secrets::shown_param;
 pub use server::{Counts, Limits};
 pub use tenant::{Caller, KEY_BYTES, KeyDigest, NotKnown, Rate, ReuseRule, Tenant, TenantSettings, Tenants};
 pub use tls::Tls;

@@ -3,8 +3,12 @@
 
 mod about;
 mod admin;
+mod bulk;
 mod caller;
+mod dead;
 mod events;
+mod find;
+mod letter;
 mod metrics;
 mod moment;
 mod nodes;
@@ -15,6 +19,7 @@ mod pools;
 mod problem;
 mod shown;
 mod stock;
+mod story;
 mod told;
 mod wish;
 
@@ -172,9 +177,16 @@ fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
         .routes(routes!(about::ready))
         .routes(routes!(about::document))
         .routes(routes!(admin::account))
-        .routes(routes!(admin::dead))
-        .routes(routes!(admin::replay))
-        .routes(routes!(admin::drop_dead))
+        .routes(routes!(find::find))
+        .routes(routes!(story::story))
+        .routes(routes!(story::note))
+        .routes(routes!(dead::list))
+        .routes(routes!(dead::export))
+        .routes(routes!(dead::import))
+        .routes(routes!(bulk::list, bulk::begin))
+        .routes(routes!(bulk::read, bulk::stop))
+        .routes(routes!(dead::replay))
+        .routes(routes!(dead::drop_dead))
         .routes(routes!(admin::release))
         .routes(routes!(admin::state))
         .routes(routes!(nodes::nodes))

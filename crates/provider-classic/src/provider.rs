@@ -14,7 +14,7 @@ use quittance_lifecycle::{
     Delivery, Fault, FaultClass, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Word,
 };
 use quittance_ports::{Account, Callback, Provider, Saying, Submission};
-use quittance_wire::{BadSettings, Reply, Trouble};
+use quittance_wire::{BadSettings, CallbackBase, Reply, Trouble, without_secrets};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -37,6 +37,7 @@ pub struct ClassicProvider {
     pub(crate) allowance: Option<Allowance>,
     pub(crate) threads: ThreadsWatch,
     strange: Mutex<BTreeSet<String>>,
+    callbacks: CallbackBase,
 }
 
 impl fmt::Debug for ClassicProvider {
@@ -63,6 +64,7 @@ impl ClassicProvider {
             allowance: settings.pace.poll_quota.or(facts.tempo.poll_quota).map(Allowance::new),
             threads: ThreadsWatch::default(),
             strange: Mutex::default(),
+            callbacks: CallbackBase::default(),
         })
     }
 
@@ -83,6 +85,12 @@ impl ClassicProvider {
 
     fn fault(&self, class: FaultClass, words: impl Into<String>) -> Fault {
         Fault::new(class, self.exchange.key.conceal(words.into()))
+    }
+
+    /// With all that was said, for the person who looks at the order.
+    fn fault_in(&self, reply: &Reply, fault: Fault) -> Fault {
+        let said = without_secrets(&reply.body, &self.exchange.key, &self.callbacks);
+        self.fault(fault.class, fault.code).saying(&said)
     }
 
     /// A code that nobody has seen before is told once, with all that came with it: a person should put it into the table.
@@ -135,7 +143,8 @@ impl ClassicProvider {
             }
             // A status that says no and a body that says yes: only a doubt is honest.
             (300..=499, SubmitReply::Taken { .. }) => {
-                Fault::new(FaultClass::Unknown, format!("HTTP {status}, but with a task in it"))
+                let words = format!("HTTP {status}, but with a task in it");
+                return SubmitOutcome::Refused(self.fault(FaultClass::Unknown, words));
             }
             (429, _) => Fault::new(FaultClass::Busy, "HTTP 429"),
             (413, _) => Fault::new(FaultClass::Caller, "HTTP 413: too large for the provider"),
@@ -146,7 +155,7 @@ impl ClassicProvider {
             }
             _ => Fault::new(FaultClass::Unknown, format!("HTTP {status}")),
         };
-        SubmitOutcome::Refused(self.fault(fault.class, fault.code))
+        SubmitOutcome::Refused(self.fault_in(reply, fault))
     }
 
     /// A provider that sells threads says the same thing when all are busy and when the plan has ended.
@@ -186,7 +195,7 @@ impl ClassicProvider {
             }
             PollReply::Fault(fault) => {
                 self.tell_if_strange(&fault, &reply.body);
-                PollOutcome::Faulted(self.fault(fault.class, fault.code))
+                PollOutcome::Faulted(self.fault_in(&reply, fault))
             }
             PollReply::Puzzling(_) => PollOutcome::NoWord,
         }
@@ -206,6 +215,7 @@ pub(crate) fn by_status(reply: &Reply) -> Option<PollOutcome> {
 impl Provider for ClassicProvider {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         let form = self.order_form(submission.terms, submission.callback);
+        submission.callback.into_iter().for_each(|callback| self.callbacks.learn(callback));
         let sent = Instant::now();
         match self.exchange.post("in.php", form, self.submit_timeout).await {
             Ok(reply) => self.judge(&reply, sent).await,

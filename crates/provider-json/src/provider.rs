@@ -15,7 +15,7 @@ use quittance_lifecycle::{
     Word,
 };
 use quittance_ports::{Account, Callback, Provider, Saying, Submission};
-use quittance_wire::{ApiKey, BadSettings, Client, Reply, Trouble};
+use quittance_wire::{ApiKey, BadSettings, CallbackBase, Client, Reply, Trouble, without_secrets};
 use serde_json::{Map, Value};
 use std::fmt;
 use std::time::Duration;
@@ -35,6 +35,7 @@ pub struct JsonProvider {
     questions: Questions,
     pub(crate) told: Told,
     strange: Strange,
+    callbacks: CallbackBase,
 }
 
 impl fmt::Debug for JsonProvider {
@@ -61,6 +62,7 @@ impl JsonProvider {
             questions: Questions::new(settings.pace.queries_per_task_max.or(limits.queries_per_task_max)),
             told: Told::new(limits.balance_interval),
             strange: Strange::default(),
+            callbacks: CallbackBase::default(),
         })
     }
 
@@ -77,6 +79,19 @@ impl JsonProvider {
 
     pub(crate) fn fault(&self, class: FaultClass, words: impl Into<String>) -> Fault {
         Fault::new(class, self.key.conceal(words.into()))
+    }
+
+    /// With all that was said, for the person who looks at the order; unless there may be an answer in it, which is as good as
+    /// money.
+    fn fault_in(&self, reply: &Reply, fault: Fault) -> Fault {
+        let fault = self.fault(fault.class, fault.code);
+        let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        match said.get("solution") {
+            None | Some(Value::Null) => {
+                fault.saying(&without_secrets(&reply.body, &self.key, &self.callbacks))
+            }
+            Some(_) => fault,
+        }
     }
 
     /// Sends what is said with the key in it, and returns the answer without.
@@ -141,7 +156,8 @@ impl JsonProvider {
             }
             // A status that says no and a body that says yes: only a doubt is honest.
             (300..=499, CreateReply::Taken { .. } | CreateReply::Answered { .. }) => {
-                Fault::new(FaultClass::Unknown, format!("HTTP {status}, but with a task in it"))
+                let words = format!("HTTP {status}, but with a task in it");
+                return SubmitOutcome::Refused(self.fault(FaultClass::Unknown, words));
             }
             (429, _) => Fault::new(FaultClass::Busy, "HTTP 429"),
             (413, _) => Fault::new(FaultClass::Caller, "HTTP 413: too large for the provider"),
@@ -155,7 +171,7 @@ impl JsonProvider {
             }
             _ => Fault::new(FaultClass::Unknown, format!("HTTP {status}")),
         };
-        SubmitOutcome::Refused(self.fault(fault.class, fault.code))
+        SubmitOutcome::Refused(self.fault_in(reply, fault))
     }
 
     /// Asks for one task. Trouble on the way is no word: the task is still there.
@@ -177,7 +193,7 @@ impl JsonProvider {
             // Some send every code with a status that says no as well.
             (200..=299 | 400..=499, ResultReply::Fault(fault)) => {
                 self.tell_if_strange(&fault, &reply.body);
-                PollOutcome::Faulted(self.fault(fault.class, fault.code))
+                PollOutcome::Faulted(self.fault_in(&reply, fault))
             }
             _ => PollOutcome::NoWord,
         };
@@ -200,6 +216,7 @@ impl Provider for JsonProvider {
             Ok(said) => said,
             Err(why) => return SubmitOutcome::Refused(Fault::new(FaultClass::Caller, why.to_string())),
         };
+        submission.callback.into_iter().for_each(|callback| self.callbacks.learn(callback));
         match self.post("createTask", said, self.submit_timeout).await {
             Ok(reply) => self.judge(&reply, &submission.terms.kind),
             Err(Trouble::NeverSent(why)) => SubmitOutcome::Refused(self.fault(FaultClass::Unreachable, why)),

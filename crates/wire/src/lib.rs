@@ -8,11 +8,13 @@ mod connect;
 mod key;
 mod meter;
 mod pool;
+mod unsaid;
 
 pub use base::Base;
 pub use client::{Client, Settings, Trouble};
 pub use key::ApiKey;
 pub use pool::Reply;
+pub use unsaid::{CallbackBase, without_secrets};
 
 /// What is wrong with the settings. It never shows the address, which may hold a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

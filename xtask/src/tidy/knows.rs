@@ -213,6 +213,7 @@ const ROOMS: &[Room] = &[
             "quittance-catalog",
             "quittance-pool",
             "quittance-ports",
+            "quittance-record",
             "quittance-engine",
             "quittance-trace",
             "quittance-classic",

@@ -1,11 +1,11 @@
 //! Pools as people and scripts read them.
 
-use super::told::{Pool, is_concealed};
+use super::told::{CONCEALED, Pool, is_concealed};
 use crate::config::{money, span};
-use crate::dead;
-use crate::output::{harmless, roughly};
+use crate::output::{cut, harmless, roughly};
 use crate::table::{self, Cell, PLAIN};
 use anstyle::{AnsiColor, Style};
+use quittance::gateway::shown_param;
 use quittance::lifecycle::{Money, Timestamp};
 use quittance::{Goal, LevelShown, PoolSpec, SystemClock, Value as Param};
 use quittance_ports::Clock;
@@ -14,11 +14,14 @@ use std::fmt::Write;
 
 const NOTE: Style = AnsiColor::Yellow.on_default();
 
-/// As for dead letters; of what the daemon hides, not even the length is known.
+/// As for dead letters.
 pub(super) fn param(name: &str, value: &Param) -> String {
     match value {
         Param::Text(_) if is_concealed(value) => "(not shown)".into(),
-        _ => dead::shown(name, value),
+        _ => match shown_param(name, value) {
+            concealed if concealed == CONCEALED => "(not shown)".into(),
+            shown => cut(&harmless(&shown), 200),
+        },
     }
 }
 

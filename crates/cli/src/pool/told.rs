@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const HOUR_MS: u64 = 3_600_000;
 /// What the daemon puts in the place of a password.
-const CONCEALED: &str = "***";
+pub(super) const CONCEALED: &str = "***";
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pool {
@@ -180,7 +180,7 @@ pub(crate) fn as_wish(spec: &PoolSpec) -> Value {
 pub(super) fn is_concealed(value: &Param) -> bool {
     let Param::Text(text) = value else { return true };
     let is_file = || text.starts_with('(') && text.ends_with(" bytes)");
-    text == CONCEALED || text.starts_with(&format!("{CONCEALED}@")) || is_file()
+    text == CONCEALED || text.contains(&format!("{CONCEALED}@")) || is_file()
 }
 
 /// Parameters that would be written over by what is shown in their place.

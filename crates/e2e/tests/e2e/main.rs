@@ -12,6 +12,7 @@ mod either;
 mod engine;
 mod fuzz;
 mod http;
+mod letters;
 mod lone;
 mod nodes;
 mod provider;

@@ -71,7 +71,7 @@ impl Serve {
 }
 
 /// All lines up to `ready`; none if it ended before.
-fn until_ready(out: &mut BufReader<ChildStdout>) -> Option<String> {
+pub(crate) fn until_ready(out: &mut BufReader<ChildStdout>) -> Option<String> {
     let mut said = String::new();
     while !said.ends_with("ready\n") {
         out.read_line(&mut said).ok().filter(|bytes| *bytes > 0)?;

@@ -102,10 +102,11 @@ impl Engine {
         Kept::new(spec, &terms, policy.pace.p50 + BUSY_SPAN)
     }
 
-    /// Whether this node refills this pool: of those that are there, the one that a hash of both names first.
-    pub(super) fn is_keeper(&self, pool: &str, roll: &Roll) -> bool {
+    /// Whether it is this node that sees to a pool, or to some other work of this name: of those that are there, the one that a
+    /// hash of both names first.
+    pub(crate) fn is_keeper(&self, work: &str, roll: &Roll) -> bool {
         let rank = |node: u64| -> [u8; 32] {
-            let digest = Sha256::new().chain_update(node.to_le_bytes()).chain_update(pool.as_bytes());
+            let digest = Sha256::new().chain_update(node.to_le_bytes()).chain_update(work.as_bytes());
             digest.finalize().into()
         };
         let own = rank(self.settings.node);

@@ -1,45 +1,22 @@
-//! What only the operator may do: look after dead letters of all tenants, let a mended account go on, and read what this node has
-//! counted.
+//! What only the operator may do: let a mended account go on, and read what this node has counted. Dead letters are in
+//! `dead.rs`.
 
 use super::Room;
-use super::caller::{ByKey, Operator};
+use super::caller::Operator;
 use super::moment::decimal;
 use super::orders::store_trouble;
-use super::page::{AskedDead, DeadPageQuery};
-use super::problem::{Code, Refused, problems};
-use super::shown::OrderInShort;
+use super::problem::{Refused, problems};
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
-use quittance_engine::Applied;
-use quittance_lifecycle::{Order, Timestamp, WhyIgnored};
-use quittance_ports::StoreError;
+use quittance_lifecycle::WhyIgnored;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 problems!(OperatorProblems: Unauthorized, Forbidden);
 problems!(StateProblems: Unauthorized, Forbidden);
-problems!(DeadListProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
-problems!(DeadProblems: Unauthorized, Forbidden, UnknownOrder, NotDead, NeedsAPerson, StoreUnavailable);
 problems!(ReleaseProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavailable);
-
-/// An order, and whose it is.
-#[derive(Serialize, ToSchema)]
-pub(super) struct DeadLetter {
-    tenant: String,
-    #[serde(flatten)]
-    order: OrderInShort,
-}
-
-#[derive(Serialize, ToSchema)]
-pub(super) struct DeadLetters {
-    orders: Vec<DeadLetter>,
-    /// Where to go on, as `after`; absent on the last page.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
-}
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Released {
@@ -91,73 +68,6 @@ pub(super) struct ShownAccount {
 pub(super) struct ShownThreads {
     total: u64,
     working: u64,
-}
-
-fn letter(order: &Order, now: Timestamp) -> DeadLetter {
-    DeadLetter { tenant: order.terms.tenant.clone(), order: OrderInShort::of(order, now) }
-}
-
-/// Lists the dead letters of all tenants
-#[utoipa::path(
-    get, path = "/v1/admin/dead", operation_id = "listDead", tag = "admin",
-    params(DeadPageQuery),
-    responses((status = 200, body = DeadLetters, description = "A page of them."), DeadListProblems),
-    security(("bearer" = []), ("api_key" = [])),
-)]
-pub(super) async fn dead(
-    State(room): State<Room>,
-    _: Operator,
-    AskedDead(asked): AskedDead,
-) -> Result<Response, Refused> {
-    let listed = room.desk.list(None, asked.which, asked.after, asked.limit).await;
-    let (orders, next) = listed.map_err(|error| store_trouble(&error))?;
-    let now = room.desk.clock().now();
-    let orders = orders.iter().map(|order| letter(order, now)).collect();
-    Ok(super::json(StatusCode::OK, &DeadLetters { orders, next: next.map(|key| key.to_string()) }))
-}
-
-/// Sends a dead letter on its way again
-#[utoipa::path(
-    post, path = "/v1/admin/dead/{key}/replay", operation_id = "replayDead", tag = "admin",
-    params(("key" = String, Path, pattern = "^[0-9a-fA-F]{64}$", description = "The order's key.")),
-    responses((status = 200, body = DeadLetter, description = "The order as it is now."), DeadProblems),
-    security(("bearer" = []), ("api_key" = [])),
-)]
-pub(super) async fn replay(
-    State(room): State<Room>,
-    _: Operator,
-    ByKey(key): ByKey,
-) -> Result<Response, Refused> {
-    let applied = room.desk.engine().replay(&key).await;
-    room.done(applied)
-}
-
-/// Gives a dead letter up for good
-#[utoipa::path(
-    post, path = "/v1/admin/dead/{key}/drop", operation_id = "dropDead", tag = "admin",
-    params(("key" = String, Path, pattern = "^[0-9a-fA-F]{64}$", description = "The order's key.")),
-    responses((status = 200, body = DeadLetter, description = "The order as it is now."), DeadProblems),
-    security(("bearer" = []), ("api_key" = [])),
-)]
-pub(super) async fn drop_dead(
-    State(room): State<Room>,
-    _: Operator,
-    ByKey(key): ByKey,
-) -> Result<Response, Refused> {
-    let applied = room.desk.engine().drop_dead(&key).await;
-    room.done(applied)
-}
-
-impl Room {
-    fn done(&self, applied: Result<Applied, StoreError>) -> Result<Response, Refused> {
-        match applied.map_err(|error| store_trouble(&error))? {
-            Applied::Advanced { now, .. } | Applied::Act { now, .. } => {
-                Ok(super::json(StatusCode::OK, &letter(&now.order, self.desk.clock().now())))
-            }
-            Applied::Ignored { .. } => Err(Code::NotDead.plain()),
-            Applied::Missing => Err(Code::UnknownOrder.plain()),
-        }
-    }
 }
 
 /// The provider's account has been mended: all that waits for it goes on

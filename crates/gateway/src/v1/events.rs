@@ -122,7 +122,7 @@ pub(super) async fn watch_all(
 }
 
 impl Room {
-    fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Refused> {
+    pub(super) fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Refused> {
         let permit = Arc::clone(&self.streams).try_acquire_owned();
         permit.map_err(|_| Code::TooManyStreams.plain().again_in(KEEP_ALIVE))
     }

@@ -71,6 +71,46 @@ pub(super) fn read_date(text: &str) -> Option<u64> {
     (date(found) == (year, month, day)).then_some(found)
 }
 
+/// The moment that such a text means, or the first of such a date, in any offset from UTC; none, if there is no such one.
+pub(super) fn read_rfc3339(text: &str) -> Option<Timestamp> {
+    let day_ms = |date: &str| read_date(date).map(|day| day * DAY_MS);
+    let Some((date, time)) = text.split_at_checked(10).filter(|(_, time)| !time.is_empty()) else {
+        return day_ms(text).map(Timestamp::from_millis);
+    };
+    let time = time.strip_prefix(['T', 't', ' '])?;
+    let zone_at = time.find(['Z', 'z', '+', '-'])?;
+    let (time, zone) = time.split_at(zone_at);
+    let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
+    let ms = day_ms(date)? + clock_ms(time, 3)? + fraction_ms(fraction)?;
+    let behind = match zone.split_at_checked(1)? {
+        ("Z" | "z", "") => return Some(Timestamp::from_millis(ms)),
+        ("+", offset) => return ms.checked_sub(clock_ms(offset, 2)?).map(Timestamp::from_millis),
+        ("-", offset) => clock_ms(offset, 2)?,
+        _ => return None,
+    };
+    Some(Timestamp::from_millis(ms + behind))
+}
+
+/// Hours and minutes, and seconds if there are three parts.
+fn clock_ms(text: &str, parts: usize) -> Option<u64> {
+    let limits = [(24, 3_600_000), (60, 60_000), (60, 1000)];
+    let numbers: Vec<&str> = text.split(':').collect();
+    if numbers.len() != parts {
+        return None;
+    }
+    numbers.iter().zip(limits).try_fold(0, |sum, (number, (limit, ms))| {
+        let is_plain = number.len() == 2 && number.bytes().all(|byte| byte.is_ascii_digit());
+        let number: u64 = is_plain.then(|| number.parse().ok())??;
+        (number < limit).then(|| sum + number * ms)
+    })
+}
+
+/// To the millisecond.
+fn fraction_ms(digits: &str) -> Option<u64> {
+    let is_plain = (1..=9).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_plain.then(|| format!("{digits:0<3}")[..3].parse().ok())?
+}
+
 /// As in `0.00299`, with no more places than it needs.
 pub(super) fn decimal(sum: Money) -> String {
     let text = format!("{}.{:06}", sum.0 / 1_000_000, sum.0 % 1_000_000);
@@ -109,6 +149,36 @@ mod tests {
         for odd in ["2026-01-01-", "2026-01-01-01", "+026-01-01", "9999-99-99", "0000-00-00", "２026-01-01"]
         {
             assert_eq!(read_date(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn moments_are_read_as_they_are_written_and_in_other_zones() {
+        let ms = 1_794_800_068_007;
+        for text in [
+            "2026-11-16T03:34:28.007Z",
+            "2026-11-16t03:34:28.007z",
+            "2026-11-16 03:34:28.0079Z",
+            "2026-11-16T05:34:28.007+02:00",
+            "2026-11-15T22:04:28.007-05:30",
+        ] {
+            assert_eq!(read_rfc3339(text), Some(Timestamp::from_millis(ms)), "{text}");
+        }
+        assert_eq!(read_rfc3339("1970-01-02"), Some(Timestamp::from_millis(DAY_MS)));
+        for odd in [
+            "",
+            "now",
+            "2026-11-16T",
+            "2026-11-16T03:34:28",
+            "2026-11-16T24:00:00Z",
+            "2026-11-16T03:34Z",
+            "2026-11-16T03:34:28.Z",
+            "2026-11-16T03:34:28Z!",
+            "2026-02-30T00:00:00Z",
+            "1970-01-01T00:00:00+01:00",
+            "2026-11-16日03:34:28Z",
+        ] {
+            assert_eq!(read_rfc3339(odd), None, "{odd}");
         }
     }
 

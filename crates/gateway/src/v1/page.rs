@@ -40,19 +40,6 @@ pub(super) struct PageQuery {
     limit: Option<usize>,
 }
 
-/// The same without a choice of which.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DeadPageQuery {
-    /// The `next` of the page before.
-    #[param(pattern = "^[0-9a-fA-F]{64}$")]
-    after: Option<String>,
-    /// How many at most; 50, if not said.
-    #[param(minimum = 1, maximum = 200)]
-    limit: Option<usize>,
-}
-
 /// What it means.
 pub(super) struct Asked {
     pub(super) which: Which,
@@ -60,19 +47,19 @@ pub(super) struct Asked {
     pub(super) limit: usize,
 }
 
-/// The same for dead letters.
-pub(super) struct AskedDead(pub(super) Asked);
+pub(super) fn read_key(field: &str, text: Option<&str>) -> Result<Option<Key>, Refused> {
+    let key = text.map(Key::parse).transpose();
+    key.map_err(|_| Refused::bad(field, format!("`{field}` is the `next` of the page before.")))
+}
 
-fn asked(which: Which, after: Option<String>, limit: Option<usize>) -> Result<Asked, Refused> {
-    let after = after.map(|after| Key::parse(&after)).transpose();
-    let after = after.map_err(|_| Refused::bad("after", "`after` is the `next` of the page before."))?;
+pub(super) fn read_limit(limit: Option<usize>) -> Result<usize, Refused> {
     match limit.unwrap_or(LIMIT) {
-        limit @ 1..=LIMIT_MAX => Ok(Asked { which, after, limit }),
+        limit @ 1..=LIMIT_MAX => Ok(limit),
         _ => Err(Refused::bad("limit", format!("`limit` is a number from 1 to {LIMIT_MAX}."))),
     }
 }
 
-fn senseless(_: QueryRejection) -> Refused {
+pub(super) fn senseless(_: QueryRejection) -> Refused {
     Refused::bad("query", "Each of the query's parameters is given once at most, and is one that there is.")
 }
 
@@ -87,16 +74,6 @@ impl FromRequestParts<Room> for Asked {
             Listed::Dead => Which::Dead,
             Listed::All => Which::All,
         };
-        asked(which, after, limit)
-    }
-}
-
-impl FromRequestParts<Room> for AskedDead {
-    type Rejection = Refused;
-
-    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        let query = Query::from_request_parts(parts, room).await.map_err(senseless)?;
-        let Query(DeadPageQuery { after, limit }) = query;
-        asked(Which::Dead, after, limit).map(Self)
+        Ok(Self { which, after: read_key("after", after.as_deref())?, limit: read_limit(limit)? })
     }
 }

@@ -8,7 +8,7 @@ use super::pool_wish::NewPool;
 use super::problem::{Code, Refused, problems};
 use super::wish::Said;
 use crate::door::carry_out;
-use crate::secrets;
+use crate::secrets::shown_param;
 use crate::tenant::Tenants;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path, State};
@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::StatusCode;
 use quittance_engine::{PoolError, PoolShown};
 use quittance_lifecycle::time::millis;
-use quittance_lifecycle::{Draft, Timestamp, Value};
+use quittance_lifecycle::{Draft, Timestamp};
 use quittance_pool::Goal;
 use quittance_ports::{Demand, LevelShown, PoolSpec, Spent};
 use serde::Serialize;
@@ -154,7 +154,11 @@ impl ShownPool {
             name: spec.name.clone(),
             tenant: spec.tenant.clone(),
             kind: spec.kind.clone(),
-            params: spec.params.iter().map(|(name, value)| (name.clone(), shown(name, value))).collect(),
+            params: spec
+                .params
+                .iter()
+                .map(|(name, value)| (name.clone(), shown_param(name, value)))
+                .collect(),
             service_level,
             size,
             budget_per_hour: spec.budget.map(decimal),
@@ -174,13 +178,6 @@ impl ShownPool {
             usable_ms: millis(*usable),
             kept_here: *is_kept_here,
         }
-    }
-}
-
-fn shown(name: &str, value: &Value) -> String {
-    match value {
-        Value::Text(text) => secrets::shown(name, text).into_owned(),
-        Value::Bytes(bytes) => format!("({} bytes)", bytes.len()),
     }
 }
 

@@ -58,6 +58,8 @@ codes! {
         "It may have been forgotten long after its end, or it is somebody else's.";
     UnknownPool "unknown_pool" 404 "There is no such pool",
         "GET /v1/pools lists those that there are.";
+    UnknownBulk "unknown_bulk" 404 "There is no such bulk work",
+        "GET /v1/admin/dead/bulk lists what is under way, and what ended within a day.";
     MethodNotAllowed "method_not_allowed" 405 "Not with this method",
         "The Allow header says which there are.";
     InFlight "in_flight" 409 "The same order is still in flight",
@@ -78,6 +80,8 @@ codes! {
         "Change that one, or remove it first.";
     TooManyPools "too_many_pools" 409 "There is no room for another pool",
         "Remove one first.";
+    TooManyBulks "too_many_bulks" 409 "There is no room for more bulk work",
+        "Wait until some of it has ended, or stop some.";
     AnswerExpired "answer_expired" 410 "The answer under this key has expired",
         "It is not bought again in silence: use another Idempotency-Key to buy a new one.";
     WrongContentType "wrong_content_type" 415 "The body is not said to be JSON",

@@ -83,22 +83,22 @@ pub(super) struct Trouble {
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct OrderInShort {
     #[schema(pattern = "^[1-9][0-9]{0,15}$", example = "4503599627370496")]
-    id: String,
+    pub(super) id: String,
     /// Its name in the store and in the logs.
     #[schema(pattern = "^[0-9a-f]{64}$")]
-    key: String,
-    kind: String,
+    pub(super) key: String,
+    pub(super) kind: String,
     /// How far it has come: `queued`, `submitting`, `solving`, `unsure`, `solved`, `taken`, `spoiled`, `failed` or `dead`.
-    phase: &'static str,
+    pub(super) phase: &'static str,
     pub(super) status: Status,
     /// How often it was submitted.
-    attempts: u32,
+    pub(super) attempts: u32,
     #[schema(format = DateTime)]
-    created_at: String,
+    pub(super) created_at: String,
     #[schema(format = DateTime)]
-    deadline_at: String,
+    pub(super) deadline_at: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Trouble>,
+    pub(super) error: Option<Trouble>,
 }
 
 /// An order as its caller sees it.

@@ -8,7 +8,16 @@ const NOBODY: &str = "0000000000000000000000000000000000000000000000000000000000
 
 fn asks() -> Vec<Ask> {
     vec![
+        Ask::get("/v1/admin/find?q=anna"),
+        Ask::get(format!("/v1/admin/orders/{NOBODY}")),
+        Ask::post(format!("/v1/admin/orders/{NOBODY}/note"), &json!({ "text": "mine" })),
         Ask::get("/v1/admin/dead"),
+        Ask::get("/v1/admin/dead/export"),
+        Ask::new("POST", "/v1/admin/dead/import").body("{}"),
+        Ask::post("/v1/admin/dead/bulk", &json!({ "deed": "replay" })),
+        Ask::get("/v1/admin/dead/bulk"),
+        Ask::get("/v1/admin/dead/bulk/1"),
+        Ask::new("DELETE", "/v1/admin/dead/bulk/1"),
         Ask::new("POST", format!("/v1/admin/dead/{NOBODY}/replay")),
         Ask::new("POST", format!("/v1/admin/dead/{NOBODY}/drop")),
         Ask::new("POST", "/v1/admin/release"),

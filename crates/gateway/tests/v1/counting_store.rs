@@ -1,4 +1,4 @@
-//! A store that remembers what it was asked, call by call.
+//! A store that remembers what it was asked, call by call, and some of whose records cannot be read if a test says so.
 
 use crate::flaky_store::FlakyStore;
 use async_trait::async_trait;
@@ -6,21 +6,34 @@ use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::{
     Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
 };
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
+
+/// What is said of such a record; it may hold anything.
+pub(crate) const BROKEN: &str = "<b>no JSON</b> \u{1b}[2J";
 
 pub(crate) struct CountingStore {
     inner: FlakyStore,
     calls: Mutex<Vec<&'static str>>,
+    broken: Mutex<BTreeSet<Key>>,
 }
 
 impl CountingStore {
     pub(crate) fn new(inner: FlakyStore) -> Self {
-        Self { inner, calls: Mutex::default() }
+        Self { inner, calls: Mutex::default(), broken: Mutex::default() }
     }
 
     /// Since it was last looked at.
     pub(crate) fn calls(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.calls.lock().unwrap())
+    }
+
+    pub(crate) fn break_record(&self, key: Key) {
+        self.broken.lock().unwrap().insert(key);
+    }
+
+    fn is_broken(&self, key: &Key) -> bool {
+        self.broken.lock().unwrap().contains(key)
     }
 
     fn asked(&self, what: &'static str) -> &FlakyStore {
@@ -32,6 +45,9 @@ impl CountingStore {
 #[async_trait]
 impl Store for CountingStore {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        if self.is_broken(key) {
+            return Err(StoreError::Corrupt { key: *key, detail: BROKEN.into() });
+        }
         self.asked("load").load(key).await
     }
     async fn commit(
@@ -68,7 +84,15 @@ impl Store for CountingStore {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
-        self.asked("list").list(which, after, limit).await
+        let mut page = self.asked("list").list(which, after, limit).await?;
+        for found in &mut page {
+            if let Ok(Versioned { order, .. }) = found
+                && self.is_broken(&order.key)
+            {
+                *found = Err(Unreadable { key: order.key, detail: BROKEN.into() });
+            }
+        }
+        Ok(page)
     }
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.asked("purge").purge(now, limit).await

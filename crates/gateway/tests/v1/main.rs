@@ -5,6 +5,7 @@
 mod about;
 mod admin;
 mod counting_store;
+mod dead;
 mod events;
 #[path = "../shared/flaky_store.rs"]
 mod flaky_store;

@@ -111,6 +111,13 @@ impl Ask {
         hear(self.send(to).await).await
     }
 
+    /// As an old client, who is answered without chunks: what is streamed can be read as it is.
+    pub(crate) async fn to_its_end(&self, to: SocketAddr) -> Answered {
+        let mut stream = TcpStream::connect(to).await.unwrap();
+        stream.write_all(self.text("1.0").as_bytes()).await.unwrap();
+        hear(stream).await
+    }
+
     /// As a live stream. An old client is answered without chunks, so its lines can be read as they are.
     pub(crate) async fn live(&self, to: SocketAddr) -> Live {
         let mut stream = TcpStream::connect(to).await.unwrap();

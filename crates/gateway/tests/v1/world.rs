@@ -10,7 +10,7 @@ use quittance_gateway::{
     CALLBACK_PATH, Desk, Gateway, GatewaySettings, Hub, KeyDigest, Outbound, OutboundSettings,
     TenantSettings, Tenants, TraceSettings, Traces,
 };
-use quittance_lifecycle::{Timestamp, WithoutWord};
+use quittance_lifecycle::{Key, Timestamp, WithoutWord};
 use quittance_ports::{Clock, MemoryCourier, MemoryRoster, MemorySpill, Provider, Roster, Store};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -138,6 +138,11 @@ impl Room {
         worker.expect("it rests once").await.unwrap();
         self.store_calls();
         self.provider.calls();
+    }
+
+    /// From here on nobody can read this record.
+    pub(crate) fn break_record(&self, key: &str) {
+        self.store.break_record(Key::parse(key).unwrap());
     }
 
     /// What the store was asked since it was last looked at.

@@ -32,7 +32,10 @@ fn alone(truth: &Truth, seen: &Seen) -> String {
 fn outcome(said: &str) -> PollOutcome {
     match said {
         PENDING => PollOutcome::Pending,
-        "ERROR_CAPTCHA_UNSOLVABLE" => PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, said)),
+        "ERROR_CAPTCHA_UNSOLVABLE" => {
+            let whole = format!(r#"{{"status":0,"request":"{said}","price":"0.001"}}"#);
+            PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, said).saying(&whole))
+        }
         text => answered(text, 1000),
     }
 }

@@ -3,8 +3,9 @@
 use crate::server::{Server, http, ok};
 use crate::{KEY, hasty, order, provider, refused, settings, submit, submit_order};
 use quittance_classic::Profile;
+use quittance_lifecycle::fault::SAID_BYTES_MAX;
 use quittance_lifecycle::{FaultClass, PollOutcome};
-use quittance_ports::Provider;
+use quittance_ports::{Provider, Submission};
 
 #[tokio::test]
 async fn the_key_is_in_no_address_and_no_head() {
@@ -73,4 +74,38 @@ async fn a_caller_cannot_send_a_key_or_a_callback_of_his_own() {
     submit_order(&provider, &smuggled).await;
     let seen = &server.seen()[0];
     assert_eq!((seen.text("key"), seen.text("pingback"), seen.text("x")), (KEY, "", "1"));
+}
+
+/// An answer that repeats all that it was sent, and more.
+fn babble(callback: &str) -> String {
+    let escaped = callback.replace('/', "\\/");
+    format!("<h1>502</h1> key={KEY} pingback={callback} and {escaped}\u{1b}[2J")
+}
+
+#[tokio::test]
+async fn what_the_provider_really_said_is_kept_without_key_and_callback_address() {
+    let callback = "https://us.example.org/callback/0a1b2c3d.e4f5";
+    let server = Server::answering(move |_| http("403 Forbidden", &babble(callback)));
+    let provider = provider(Profile::TwoCaptcha, &server.url());
+    let (key, terms) =
+        order("turnstile", &[("sitekey", "s".into()), ("pageurl", "https://example.com/".into())]);
+    let submission = Submission { key, attempt: 1, terms: &terms, callback: Some(callback) };
+    let fault = refused(provider.submit(submission).await);
+    assert_eq!(
+        fault.said, "<h1>502</h1> key=(key) pingback=(callback address) and (callback address)\u{1b}[2J",
+        "as it came, but for what is ours"
+    );
+    let long = Server::answering(|_| http("500 Oops", &"x".repeat(100_000)));
+    let fault = refused(submit(&crate::provider(Profile::TwoCaptcha, &long.url())).await);
+    assert_eq!((fault.said.len(), fault.code.as_str()), (SAID_BYTES_MAX, "HTTP 500"));
+    let short = Server::answering(|_| ok("ERROR_NO_SLOT_AVAILABLE"));
+    let fault = refused(submit(&crate::provider(Profile::TwoCaptcha, &short.url())).await);
+    assert_eq!(
+        (fault.said.as_str(), fault.code.as_str()),
+        ("", "ERROR_NO_SLOT_AVAILABLE"),
+        "nothing more was said"
+    );
+    let taken = Server::answering(|_| http("403 Forbidden", "OK|77"));
+    let fault = refused(submit(&crate::provider(Profile::TwoCaptcha, &taken.url())).await);
+    assert_eq!(fault.said, "", "a task may be paid for");
 }

@@ -50,7 +50,7 @@ async fn an_answer_has_its_cost_its_moment_and_all_that_came_along() {
 async fn a_fault_is_one_at_any_status_and_trouble_is_no_word() {
     let gone = r#"{"errorId":1,"errorCode":"ERROR_CAPTCHA_UNSOLVABLE","errorDescription":"no"}"#;
     for status in ["200 OK", "400 Bad Request"] {
-        let expected = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE");
+        let expected = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE").saying(gone);
         assert_eq!(said(status, gone).await, PollOutcome::Faulted(expected));
     }
     for (status, body) in [

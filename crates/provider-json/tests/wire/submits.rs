@@ -80,7 +80,8 @@ async fn a_code_is_a_refusal_of_its_class_whatever_the_status() {
     ];
     for (class, name) in cases {
         for status in ["200 OK", "400 Bad Request", "401 Unauthorized"] {
-            assert_eq!(means(status, &code(1, name)).await, Fault::new(class, name), "{status}");
+            let body = code(1, name);
+            assert_eq!(means(status, &body).await, Fault::new(class, name).saying(&body), "{status}");
         }
     }
     assert_eq!(means("429 Too Many Requests", "").await.class, Busy);
@@ -155,4 +156,20 @@ async fn the_operator_has_the_last_word_about_codes() {
     settings.codes.insert("ERROR_MOON_PHASE".to_owned(), Busy);
     let provider = JsonProvider::new(settings).unwrap();
     assert_eq!(refused(submit(&provider).await).class, Busy);
+}
+
+#[tokio::test]
+async fn what_the_provider_really_said_is_kept_without_secrets_and_without_an_answer() {
+    let callback = "https://us.example.org/callback/0a1b2c3d.e4f5";
+    let said =
+        json!({"errorId": 1, "errorCode": "ERROR_X", "errorDescription": format!("{KEY} at {callback} <b>")});
+    let server = Server::saying(ok(&said.to_string()));
+    let outcome =
+        submit_order(&provider(Flavour::TwoCaptcha, &server.url()), &token_order(), Some(callback)).await;
+    let fault = refused(outcome);
+    assert_eq!(fault.code, "ERROR_X");
+    assert!(fault.said.contains("(key) at (callback address) <b>"), "{}", fault.said);
+    let answered = json!({"errorId": 1, "errorCode": "ERROR_X", "solution": {"token": "as good as money"}});
+    assert_eq!(means("200 OK", &answered.to_string()).await.said, "");
+    assert_eq!(means("403 Forbidden", TAKEN).await.said, "");
 }

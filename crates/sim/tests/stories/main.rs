@@ -7,6 +7,7 @@
 
 mod accounts;
 mod books;
+mod bulks;
 mod callbacks;
 mod crashes;
 mod doubts;

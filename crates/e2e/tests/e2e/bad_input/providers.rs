@@ -30,7 +30,7 @@ fn a_provider_that_answers_html_for_a_while_costs_nothing_and_a_replay_gets_the_
     let letters = room.dead_letters();
     assert_eq!((letters.len(), &letters[0]["attempts"]), (1, &json!(2)));
     sim.calm();
-    room.run(&["dead", "replay", "--all"]).must_succeed();
+    room.run(&["dead", "replay", "--all", "--yes"]).must_succeed();
     assert!(room.dead_letters().is_empty());
     assert_eq!(sim.ledger().accepted(), 1);
 }

@@ -37,14 +37,14 @@ fn a_dead_letter_is_listed_shown_replayed_and_dropped() {
         assert!(shown.must_succeed().out.contains(word), "{word}: {}", shown.out);
     }
     let object = room.run(&["dead", "show", &orders[0][..8], "--json"]).must_succeed().json();
-    assert_eq!((&object["order"], &object["attempts"]), (&json!(orders[0]), &json!(2)));
+    assert_eq!((&object["order"], object["attempts"].as_array().map(Vec::len)), (&json!(orders[0]), Some(2)));
     assert!(object["story"].as_array().is_some_and(|story| story.len() >= 4), "{object}");
     let dropped = room.run(&["dead", "drop", &orders[0][..12]]);
     assert!(dropped.must_succeed().out.contains("dropped"), "{dropped:?}");
     let replayed = room.run(&["dead", "replay", &orders[1], "--json"]).must_succeed().json();
     assert_eq!((&replayed["order"], replayed["answer"].is_string()), (&json!(orders[1]), true));
     assert_eq!(room.dead_letters().len(), 1);
-    room.run(&["dead", "replay", "--all"]).must_succeed();
+    room.run(&["dead", "replay", "--all", "--yes"]).must_succeed();
     assert!(room.run(&["dead", "list"]).must_succeed().out.contains("No dead letters"));
     assert_eq!(sim.ledger().accepted(), 2, "what was dropped is not bought");
 }

@@ -62,7 +62,7 @@ fn an_answer_that_is_hostile_is_told_to_scripts_as_it_is_and_to_people_harmless(
     let room = Room::of(&sim).set("retry.limits.busy=0");
     room.solve("answer", &[]).must_fail(1, &[]);
     sim.script(&json!([{ "on": "in.php", "do": { "answer": HOSTILE } }]));
-    is_harmless(room.run(&["dead", "replay", "--all"]).must_succeed());
+    is_harmless(room.run(&["dead", "replay", "--all", "--yes"]).must_succeed());
     let object = room.solve("answer", &["--json"]).must_succeed().json();
     assert_eq!(object["answer"], json!(HOSTILE));
 }

@@ -1,0 +1,169 @@
+//! Dead letters in a file: written as they are read and read as they are sent, so that there may be a million of them.
+
+use super::filter::{number, text};
+use crate::exit::{Exit, Trouble};
+use crate::office::Office;
+use crate::output::{self, harmless, not_written};
+use http_body_util::BodyExt;
+use hyper::Method;
+use hyper::body::Bytes;
+use serde_json::{Value, json};
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+
+/// So much is sent at once; a line that is longer is sent alone.
+const PORTION_BYTES: usize = 1024 * 1024;
+/// More than any letter that there is: whatever goes on for so long without a line break is something else.
+const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+/// Of a line, so much tells what it is.
+const HEAD_BYTES: usize = 128;
+
+/// What has gone by.
+#[derive(Default)]
+struct Seen {
+    head: Vec<u8>,
+    letters: u64,
+    unreadable: u64,
+    is_broken_off: bool,
+}
+
+impl Seen {
+    fn add(&mut self, bytes: &[u8]) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let room = HEAD_BYTES - self.head.len();
+            self.head.extend(&part[..part.len().min(room)]);
+            if part.ends_with(b"\n") {
+                self.end_line();
+            }
+        }
+    }
+
+    fn end_line(&mut self) {
+        let head = std::mem::take(&mut self.head);
+        let head = String::from_utf8_lossy(&head);
+        if head.starts_with("{\"error\":") {
+            self.is_broken_off = true;
+        } else {
+            self.letters += 1;
+            self.unreadable += u64::from(head.contains("\"cause\":\"unreadable\""));
+        }
+    }
+}
+
+/// Nobody else may read it: it holds what callers have sent, secrets and all.
+fn create(path: &Path) -> Result<File, Trouble> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|error| {
+        let what = format!("{} cannot be made: {error}", path.display());
+        let exit = if error.kind() == io::ErrorKind::AlreadyExists { Exit::Usage } else { Exit::NotWritten };
+        Trouble::new(exit, what)
+    })
+}
+
+pub(super) async fn export(office: &Office, query: &str, out: Option<PathBuf>) -> Result<Exit, Trouble> {
+    let path = format!("/v1/admin/dead/export?{query}");
+    let mut stream = office.open(Method::GET, path.trim_end_matches('?'), None).await?;
+    let mut file: Box<dyn Write> = match &out {
+        Some(path) => Box::new(create(path)?),
+        None => Box::new(io::stdout()),
+    };
+    let mut seen = Seen::default();
+    while let Some(frame) = stream.frame().await {
+        let broke = |error| Trouble::new(Exit::Store, format!("the export broke off: {error}"));
+        let Ok(bytes) = frame.map_err(broke)?.into_data() else { continue };
+        seen.add(&bytes);
+        match file.write_all(&bytes) {
+            // A reader who has seen enough is no error.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Exit::Done),
+            written => written.map_err(|error| not_written(&error))?,
+        }
+    }
+    file.flush().map_err(|error| not_written(&error))?;
+    if seen.is_broken_off {
+        return Err(Trouble::new(Exit::Store, "the store went away in the middle: this is not all of it"));
+    }
+    let mut words = format!("{} dead letters exported", seen.letters);
+    if seen.unreadable > 0 {
+        words += &format!("; {} of them cannot be read, and are there by name only", seen.unreadable);
+    }
+    output::tell(&format!("{words}\n"));
+    Ok(Exit::Done)
+}
+
+/// What became of the lines of a file.
+#[derive(Default)]
+struct Taken {
+    imported: u64,
+    there_already: u64,
+    refused: u64,
+}
+
+impl Taken {
+    async fn send(&mut self, office: &Office, lines: Vec<u8>, first: u64) -> Result<(), Trouble> {
+        let told: Value = office.upload("/v1/admin/dead/import", Bytes::from(lines)).await?;
+        self.imported += number(&told, "imported");
+        self.there_already += number(&told, "there_already");
+        self.refused += number(&told, "refused_count");
+        for line in told["refused"].as_array().into_iter().flatten() {
+            let at = first + number(line, "line") - 1;
+            output::tell(&format!("line {at}: {}\n", harmless(text(line, "why"))));
+        }
+        Ok(())
+    }
+}
+
+pub(super) async fn import(office: &Office, file: &Path, as_json: bool) -> Result<Exit, Trouble> {
+    let not_read =
+        |error: io::Error| Trouble::new(Exit::Usage, format!("{} cannot be read: {error}", file.display()));
+    let mut lines: Box<dyn BufRead> = match file == Path::new("-") {
+        true => Box::new(BufReader::new(io::stdin())),
+        false => Box::new(BufReader::new(File::open(file).map_err(not_read)?)),
+    };
+    let mut taken = Taken::default();
+    let (mut portion, mut first, mut next) = (Vec::new(), 1, 1);
+    loop {
+        let mut line = Vec::new();
+        let read =
+            io::Read::take(&mut lines, LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(not_read)?;
+        let is_last = read == 0;
+        if !portion.is_empty() && (is_last || portion.len() + line.len() > PORTION_BYTES) {
+            taken.send(office, std::mem::take(&mut portion), first).await?;
+            first = next;
+        }
+        if is_last {
+            break;
+        }
+        portion.append(&mut line);
+        next += 1;
+    }
+    let Taken { imported, there_already, refused } = taken;
+    output::print(&match as_json {
+        true => format!(
+            "{}\n",
+            json!({ "imported": imported, "there_already": there_already, "refused": refused })
+        ),
+        false => format!(
+            "{imported} dead letters imported, {there_already} were here already, {refused} refused\n"
+        ),
+    })?;
+    Ok(if refused > 0 { Exit::Bad } else { Exit::Done })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Seen;
+
+    #[test]
+    fn lines_are_counted_however_they_are_cut() {
+        let lines = "{\"key\":\"a\",\"cause\":\"doubt\"}\n{\"key\":\"b\",\"cause\":\"unreadable\"}\n{\"error\":\"gone\"}\n";
+        for size in [1, 7, 1000] {
+            let mut seen = Seen::default();
+            lines.as_bytes().chunks(size).for_each(|chunk| seen.add(chunk));
+            assert_eq!((seen.letters, seen.unreadable, seen.is_broken_off), (2, 1, true), "{size}");
+        }
+    }
+}

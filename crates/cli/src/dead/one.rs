@@ -1,0 +1,144 @@
+//! One dead letter, or a few that are named: found by the beginning of its key, sent on its way, given up, noted.
+
+use super::filter::{short, text};
+use super::shown::unreadable;
+use crate::exit::{Exit, Trouble};
+use crate::office::{Office, Refusal};
+use crate::output::harmless;
+use crate::{outcome, output, solve};
+use hyper::Method;
+use quittance::gateway::plain_json;
+use quittance::lifecycle::KeyPrefix;
+use quittance::{Key, Quittance};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// How often a daemon is asked how an order stands.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// The one dead letter that this key, or its beginning, names. What begins so stands in one place, so two are enough to read.
+pub(super) async fn find(office: &Office, typed: &str) -> Result<Value, Trouble> {
+    let Some(prefix) = KeyPrefix::parse(typed) else {
+        let what = format!(
+            "`{}` is not an order: give {} to 64 of its hexadecimal digits",
+            harmless(typed),
+            KeyPrefix::DIGITS_MIN
+        );
+        return Err(Trouble::new(Exit::Usage, what));
+    };
+    let after = prefix.before().map(|key| format!("&after={key}")).unwrap_or_default();
+    let told: Value = office.read(&format!("/v1/admin/dead?limit=2{after}")).await?;
+    let mut letters = told["orders"].as_array().cloned().unwrap_or_default();
+    letters.retain(|letter| Key::parse(text(letter, "key")).is_ok_and(|key| prefix.begins(&key)));
+    if letters.len() > 1 {
+        let what = format!("more than one dead letter begins with {prefix}: give more digits");
+        return Err(Trouble::new(Exit::Usage, what));
+    }
+    letters.pop().ok_or_else(|| {
+        let what =
+            format!("there is no dead letter {prefix}: `quittance dead list` shows those that there are");
+        Trouble::new(Exit::Bad, what)
+    })
+}
+
+/// The key of a dead letter that can be acted upon.
+async fn readable(office: &Office, typed: &str) -> Result<String, Trouble> {
+    let letter = find(office, typed).await?;
+    match text(&letter, "cause") {
+        "unreadable" => Err(unreadable(&letter)),
+        _ => Ok(text(&letter, "key").to_owned()),
+    }
+}
+
+/// Does it to this letter; says whether it was one.
+async fn tell(office: &Office, key: &str, deed: &str) -> Result<bool, Trouble> {
+    let path = format!("/v1/admin/dead/{key}/{deed}");
+    match office.ask::<Value>(Method::POST, &path, None).await {
+        Ok(_) => Ok(true),
+        Err(Refusal::Said { code, .. }) if code == "not_dead" => Ok(false),
+        Err(refusal) => Err(refusal.into()),
+    }
+}
+
+pub(super) async fn replay(office: &Office, typed: &[String], as_json: bool) -> Result<Exit, Trouble> {
+    let mut keys = Vec::new();
+    for typed in typed {
+        keys.push(readable(office, typed).await?);
+    }
+    let mut exit = Exit::Done;
+    for key in keys {
+        if !tell(office, &key, "replay").await? {
+            output::tell(&format!("{key} is no dead letter any more\n"));
+        }
+        let (is_answered, line) = match office {
+            Office::Here(node) => followed(node, &key, as_json).await?,
+            Office::There(_) => watched(office, &key, as_json).await?,
+        };
+        if !is_answered {
+            exit = Exit::Bad;
+        }
+        output::print(&format!("{}\n", if as_json { plain_json(&line) } else { line.as_str().into() }))?;
+    }
+    Ok(exit)
+}
+
+/// What became of an order that this process carries out.
+async fn followed(node: &Quittance, key: &str, as_json: bool) -> Result<(bool, String), Trouble> {
+    let store = |error| Trouble::of(Exit::Store, &error);
+    let gone = || Trouble::new(Exit::Bad, format!("the record of {key} is gone"));
+    let parsed = Key::parse(key).map_err(|_| gone())?;
+    let ticket = node.ticket(&parsed).await.map_err(store)?.ok_or_else(gone)?;
+    Ok(match solve::follow(node, &ticket).await? {
+        Ok(solved) if as_json => (true, Value::Object(outcome::solved_json(&solved)).to_string()),
+        Ok(solved) => (true, format!("{} answered: {}", short(key), harmless(solved.text()))),
+        Err(error) if as_json => {
+            (false, json!({ "order": key, "error": outcome::error_json(&error) }).to_string())
+        }
+        Err(error) => (false, format!("{} no answer: {}", short(key), harmless(&error.to_string()))),
+    })
+}
+
+/// What became of an order that the daemon carries out. The answer is for whoever placed it, and not told here.
+async fn watched(office: &Office, key: &str, as_json: bool) -> Result<(bool, String), Trouble> {
+    let mut progress = output::Progress::start(&format!("order {}", short(key)));
+    let order = loop {
+        let order: Value = office.read(&format!("/v1/admin/orders/{key}")).await?;
+        if text(&order, "status") != "pending" {
+            break order;
+        }
+        progress.show(text(&order, "phase"));
+        tokio::time::sleep(LOOK).await;
+    };
+    drop(progress);
+    let (status, why) = (text(&order, "status"), order["error"]["message"].as_str().unwrap_or_default());
+    // An answer that has expired meanwhile was one.
+    let is_answered = matches!(status, "solved" | "expired");
+    let line = match (as_json, is_answered) {
+        (true, _) => json!({ "order": key, "status": status, "error": order["error"] }).to_string(),
+        (false, true) => format!("{} answered", short(key)),
+        (false, false) => format!("{} no answer: {}", short(key), harmless(why)),
+    };
+    Ok((is_answered, line))
+}
+
+pub(super) async fn drop_letters(office: &Office, typed: &[String], as_json: bool) -> Result<Exit, Trouble> {
+    for typed in typed {
+        let key = readable(office, typed).await?;
+        let is_dropped = tell(office, &key, "drop").await?;
+        let line = match as_json {
+            true => json!({ "order": key, "dropped": is_dropped }).to_string(),
+            false if is_dropped => format!("{} dropped", short(&key)),
+            false => format!("{} was not dead any more", short(&key)),
+        };
+        output::print(&format!("{line}\n"))?;
+    }
+    Ok(Exit::Done)
+}
+
+pub(super) async fn note(office: &Office, typed: &str, words: &str) -> Result<Exit, Trouble> {
+    let key = readable(office, typed).await?;
+    let path = format!("/v1/admin/orders/{key}/note");
+    let _: Value = office.ask(Method::POST, &path, Some(&json!({ "text": words }))).await?;
+    output::print(&format!("{} noted\n", short(&key)))?;
+    Ok(Exit::Done)
+}

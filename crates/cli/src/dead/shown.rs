@@ -1,0 +1,175 @@
+//! Dead letters for people and for programs: a list that is printed as it is read, however long it is, and one of them with its
+//! whole story.
+
+use super::filter::{number, short, text};
+use super::one::find;
+use crate::config::money;
+use crate::exit::{Exit, Trouble};
+use crate::office::Office;
+use crate::output;
+use crate::output::{cut, harmless, roughly};
+use quittance::SystemClock;
+use quittance::gateway::plain_json;
+use quittance::lifecycle::{Money, Timestamp};
+use quittance_ports::Clock;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// How many are asked for at once.
+const PAGE: usize = 200;
+
+/// Calls `each` with a page of letters at a time, from the first, until it has seen `limit` of them.
+async fn pages(
+    office: &Office,
+    query: &str,
+    limit: usize,
+    mut each: impl FnMut(&[Value]) -> Result<(), Trouble>,
+) -> Result<usize, Trouble> {
+    let (mut seen, mut after) = (0, String::new());
+    while seen < limit {
+        let path = format!("/v1/admin/dead?limit={}{after}&{query}", PAGE.min(limit - seen));
+        let told: Value = office.read(path.trim_end_matches('&')).await?;
+        let letters = told["orders"].as_array().map(Vec::as_slice).unwrap_or_default();
+        seen += letters.len();
+        each(letters)?;
+        match told["next"].as_str() {
+            Some(next) => after = format!("&after={next}"),
+            None => break,
+        }
+    }
+    Ok(seen)
+}
+
+/// As scripts have known it: `order` is the key.
+pub(super) fn with_order(letter: &Value) -> Value {
+    let mut object = letter.clone();
+    object["order"] = letter["key"].clone();
+    object["readable"] = json!(text(letter, "cause") != "unreadable");
+    object
+}
+
+pub(super) async fn list(office: &Office, query: &str, limit: usize, as_json: bool) -> Result<Exit, Trouble> {
+    if as_json {
+        let mut divider = "[";
+        pages(office, query, limit, |letters| {
+            let mut lines = String::new();
+            for letter in letters {
+                _ = write!(lines, "{divider}{}", plain_json(&with_order(letter).to_string()));
+                divider = ",\n";
+            }
+            output::print(&lines)
+        })
+        .await?;
+        output::print(if divider == "[" { "[]\n" } else { "]\n" })?;
+        return Ok(Exit::Done);
+    }
+    let mut is_first = true;
+    let seen = pages(office, query, limit, |letters| {
+        let mut lines = String::new();
+        if std::mem::take(&mut is_first) && !letters.is_empty() {
+            _ = writeln!(
+                lines,
+                "{:<14}{:<8}{:<16}{:<10}{:<34}CAUSE",
+                "ORDER", "AGE", "KIND", "ATTEMPTS", "PAGE"
+            );
+        }
+        letters.iter().for_each(|letter| row(&mut lines, letter));
+        output::print(&lines)
+    })
+    .await?;
+    match seen {
+        0 if query.is_empty() => output::print("No dead letters: nothing waits for a person.\n")?,
+        0 => output::print("No dead letters of this sort.\n")?,
+        _ => {}
+    }
+    Ok(Exit::Done)
+}
+
+fn age(letter: &Value, field: &str) -> String {
+    roughly(SystemClock.now().since(Timestamp::from_millis(number(letter, field))))
+}
+
+fn row(lines: &mut String, letter: &Value) {
+    let key = short(text(letter, "key"));
+    if text(letter, "cause") == "unreadable" {
+        _ = writeln!(lines, "{key:<14}the record cannot be read: {}", harmless(text(letter, "why")));
+        return;
+    }
+    let page = letter["page"].as_str().unwrap_or("-");
+    let note = letter["note"].as_str().map(|note| format!(" [{}]", cut(note, 60))).unwrap_or_default();
+    _ = writeln!(
+        lines,
+        "{key:<14}{:<8}{:<16}{:<10}{:<34}{}",
+        age(letter, "dead_ms"),
+        harmless(text(letter, "kind")),
+        number(letter, "attempts"),
+        cut(&harmless(page), 32),
+        harmless(&format!("{}{note}", text(letter, "why"))),
+    );
+}
+
+/// What is wrong with a record that nobody can read.
+pub(super) fn unreadable(letter: &Value) -> Trouble {
+    let what = format!(
+        "the record of {} cannot be read: {}. It is set aside and nothing else waits for it; \
+         docs/operating.md says how to look at it",
+        text(letter, "key"),
+        text(letter, "why")
+    );
+    Trouble::new(Exit::Store, what)
+}
+
+pub(super) async fn show(office: &Office, typed: &str, as_json: bool) -> Result<Exit, Trouble> {
+    let letter = find(office, typed).await?;
+    if text(&letter, "cause") == "unreadable" {
+        return Err(unreadable(&letter));
+    }
+    let story: Value = office.read(&format!("/v1/admin/orders/{}", text(&letter, "key"))).await?;
+    match as_json {
+        true => output::print_json(&with_order(&story))?,
+        false => output::print(&as_text(&story))?,
+    }
+    Ok(Exit::Done)
+}
+
+fn as_text(story: &Value) -> String {
+    let mut lines = String::new();
+    let mut line = |name: &str, words: &str| _ = writeln!(lines, "{name:<10} {}", harmless(words));
+    line("order", text(story, "key"));
+    line("id", text(story, "id"));
+    line("kind", text(story, "kind"));
+    line("tenant", text(story, "tenant"));
+    line("site", text(story, "site"));
+    line("provider", text(story, "provider"));
+    match story["letter"].as_object() {
+        Some(letter) => {
+            line("cause", letter["why"].as_str().unwrap_or_default());
+            line("since", letter["since"].as_str().unwrap_or_default());
+        }
+        None => line("phase", text(story, "phase")),
+    }
+    let attempts = story["attempts"].as_array().map(Vec::len).unwrap_or_default();
+    let doubles = number(story, "possible_doubles");
+    line("attempts", &format!("{attempts} ({doubles} while an earlier one may have been paid for)"));
+    line("spent", &money::render(Money(number(story, "spent_micros"))));
+    line("replay", story["on_replay"]["words"].as_str().unwrap_or("there is nothing to replay"));
+    lines.push_str("\nparameters\n");
+    for (name, value) in story["params"].as_object().into_iter().flatten() {
+        let value = cut(&harmless(value.as_str().unwrap_or_default()), 200);
+        _ = writeln!(lines, "  {:<18} {value}", harmless(name));
+    }
+    lines.push_str("\nstory (seconds after it was first told of)\n");
+    let beats = story["story"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let born = beats.first().map_or(0, |beat| number(beat, "at_ms"));
+    for beat in beats {
+        let ms = number(beat, "at_ms").saturating_sub(born);
+        _ = writeln!(lines, "  {:>6}.{:03}  {}", ms / 1000, ms % 1000, harmless(text(beat, "what")));
+        if let Some(said) = beat["fault"]["said"].as_str() {
+            _ = writeln!(lines, "              said: {}", harmless(said));
+        }
+    }
+    if number(story, "left_out") > 0 {
+        _ = writeln!(lines, "  ({} entries in the middle are left out)", number(story, "left_out"));
+    }
+    lines
+}

@@ -1,0 +1,265 @@
+//! Dead letters in great numbers: replayed in bulk by processes that are killed in the middle, carried to another store, and
+//! mended beside a daemon that has the store to itself.
+
+use crate::binary::Running;
+use crate::http::call;
+use crate::provider::Sim;
+use crate::room::{Room, line, page};
+use crate::serve::until_ready;
+use crate::wait::until;
+use serde_json::{Value, json};
+use std::env;
+use std::io::BufReader;
+use std::process::Stdio;
+
+/// How many letters; a larger number for whoever has the time.
+const SIZE: &str = "QUITTANCE_E2E_LETTERS";
+
+fn size() -> usize {
+    env::var(SIZE).ok().and_then(|typed| typed.parse().ok()).unwrap_or(300)
+}
+
+/// A room in which an order that cannot be solved is a dead letter at once.
+fn room_of(sim: &Sim) -> Room {
+    Room::of(sim).set("retry.limits.unsolvable=0").set("timing.deadline=10m")
+}
+
+/// So many dead letters, and a provider that is mended.
+fn bury(sim: &Sim, room: &Room, size: usize) {
+    sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } }]));
+    let lines: Vec<String> = (0..size).map(|n| line(n as u64, &format!("n{n}")).to_string()).collect();
+    let ran = room.run_lines(&lines);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(sim.ledger().accepted(), 0);
+    sim.calm();
+}
+
+fn keys(room: &Room) -> Vec<String> {
+    let listed = room.run(&["dead", "list", "--json", "--limit", "1000000"]);
+    let listed = listed.must_succeed().json();
+    let letters = listed.as_array().expect("an array");
+    letters.iter().map(|letter| letter["order"].as_str().expect("it has a name").to_owned()).collect()
+}
+
+/// A daemon on this room's store.
+struct Daemon {
+    child: Running,
+    url: String,
+}
+
+impl Daemon {
+    fn start(room: &Room) -> Self {
+        let mut command = room.command(&["serve"]);
+        let mut child =
+            Running::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()));
+        let mut out = BufReader::new(child.0.stdout.take().expect("it is piped"));
+        let said = until_ready(&mut out).expect("it gets ready");
+        let url = said.lines().find_map(|line| line.strip_prefix("listening on ")).expect("it says where");
+        Self { child, url: url.to_owned() }
+    }
+
+    fn read(&self, path: &str) -> Value {
+        let (status, said) = call("GET", &format!("{}{path}", self.url), "");
+        assert_eq!(status, 200, "{path}: {said}");
+        serde_json::from_str(&said).expect("it answers in JSON")
+    }
+
+    /// Every one of these was replayed once, and bought for once, but for what nobody knew when somebody was killed.
+    fn each_was_replayed_once(&self, keys: &[String], sim: &Sim) {
+        let mut doubles = 0;
+        for key in keys {
+            let story = self.read(&format!("/v1/admin/orders/{key}"));
+            let beats = story["story"].as_array().expect("it has a story");
+            let replays = beats.iter().filter(|beat| beat["name"] == "replayed").count();
+            assert_eq!((replays, &story["letter"]), (1, &Value::Null), "{story}");
+            doubles += story["possible_doubles"].as_u64().expect("a number");
+        }
+        let ledger = sim.ledger();
+        assert_eq!(ledger.by_page().len(), keys.len(), "each was bought for");
+        let bought_twice = ledger.accepted() - keys.len() as u64;
+        assert!(
+            bought_twice <= doubles,
+            "{bought_twice} were bought twice, and {doubles} are in plain sight"
+        );
+    }
+}
+
+#[test]
+fn a_bulk_replay_that_is_killed_in_the_middle_goes_on_and_replays_each_once() {
+    let sim = Sim::start();
+    let room = room_of(&sim);
+    let size = size();
+    bury(&sim, &room, size);
+    let keys = keys(&room);
+    assert_eq!(keys.len(), size);
+    let rate = format!("{}/s", (size / 6).clamp(1, 1000));
+    let all = ["dead", "replay", "--all", "--yes", "--rate", &rate];
+    // Twice: once with the same command again, once with what is meant for it.
+    for part in [3, 2] {
+        let mut command = room.command(&all);
+        let mut child =
+            Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()));
+        until("a part of them to be bought for", || {
+            (sim.ledger().accepted() >= (size / part) as u64).then_some(())
+        });
+        child.kill();
+    }
+    assert!(sim.ledger().accepted() < size as u64, "it was killed in the middle");
+    let resumed = room.run(&["dead", "replay", "--resume", "--json"]);
+    let bulk = resumed.must_succeed().json();
+    assert!(resumed.err.contains("going on"), "{resumed:?}");
+    assert_eq!((&bulk["dead_again"], &bulk["was_stopped"]), (&json!(0), &json!(false)));
+    assert!(room.dead_letters().is_empty());
+    room.run(&["dead", "replay", "--resume"]).must_succeed();
+    Daemon::start(&room).each_was_replayed_once(&keys, &sim);
+}
+
+#[test]
+fn a_daemon_that_is_killed_in_the_middle_of_a_bulk_replay_goes_on_with_it_by_itself() {
+    let sim = Sim::start();
+    let room = room_of(&sim);
+    bury(&sim, &room, 120);
+    let keys = keys(&room);
+    let mut daemon = Daemon::start(&room);
+    let (status, begun) =
+        call("POST", &format!("{}/v1/admin/dead/bulk", daemon.url), r#"{"deed":"replay","per_second":30}"#);
+    assert_eq!(status, 202, "{begun}");
+    until("a part of them to be bought for", || (sim.ledger().accepted() >= 30).then_some(()));
+    daemon.child.kill();
+    assert!(sim.ledger().accepted() < 120, "it was killed in the middle");
+    let daemon = Daemon::start(&room);
+    until("the rest", || {
+        let bulk = daemon.read("/v1/admin/dead/bulk/1");
+        let is_open = |key: &String| daemon.read(&format!("/v1/admin/orders/{key}"))["status"] == "pending";
+        (!bulk["ended_at"].is_null() && !keys.iter().any(is_open)).then_some(())
+    });
+    daemon.each_was_replayed_once(&keys, &sim);
+}
+
+#[test]
+fn a_great_many_are_not_replayed_before_somebody_has_said_yes() {
+    let sim = Sim::start();
+    // Only whoever asks for an answer is told what it cost.
+    let room = Room::polling(&sim).set("retry.limits.unsolvable=0");
+    bury(&sim, &room, 3);
+    for command in ["replay", "drop"] {
+        room.run(&["dead", command, "--all"]).must_fail(2, &["--yes", "--dry-run"]);
+        room.run(&["dead", command, "--site", "n1.example.com"]).must_fail(2, &["--yes"]);
+    }
+    let told = room.run(&["dead", "replay", "--all", "--dry-run"]);
+    assert!(told.must_succeed().out.contains("3 dead letters would be replayed"), "{told:?}");
+    let told =
+        room.run(&["dead", "drop", "--site", "n1.example.com", "--dry-run", "--json"]).must_succeed().json();
+    assert_eq!((&told["letters"], &told["would_pay"]), (&json!(1), &json!(0)));
+    assert_eq!((room.dead_letters().len(), sim.ledger().accepted()), (3, 0), "nothing was touched");
+    for odd in [["--rate", "0"], ["--rate", "50/min"], ["--cause", "bad"], ["--older-than", "long"]] {
+        room.run(&[&["dead", "replay", "--all", "--dry-run"], &odd[..]].concat()).must_fail(2, &[odd[0]]);
+    }
+    // What was bought tells what an answer costs.
+    room.run(&["dead", "replay", "--site", "n0.example.com", "--yes"]).must_succeed();
+    let told = room.run(&["dead", "replay", "--all", "--dry-run", "--json"]).must_succeed().json();
+    assert_eq!((&told["letters"], &told["would_pay"]), (&json!(2), &json!(2)));
+    assert!(told["cost_micros"].as_u64().is_some_and(|cost| cost > 0), "{told}");
+    assert_eq!(sim.ledger().by_page().keys().collect::<Vec<_>>(), [&page("n0")]);
+    let dropped = room.run(&["dead", "drop", "--newer-than", "1h", "--yes"]);
+    assert!(dropped.must_succeed().out.contains("2 dead letters dropped"), "{dropped:?}");
+    assert_eq!((room.dead_letters().len(), sim.ledger().accepted()), (0, 1));
+}
+
+#[test]
+fn what_dies_again_is_told_and_left() {
+    let sim = Sim::start();
+    let room = room_of(&sim);
+    bury(&sim, &room, 5);
+    sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } }]));
+    let ran = room.run(&["dead", "replay", "--all", "--yes"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.contains("5 dead letters replayed") && ran.out.contains("5 have died"), "{ran:?}");
+    assert_eq!((room.dead_letters().len(), sim.ledger().requests("in.php")), (5, 10));
+}
+
+#[test]
+fn everything_can_be_done_beside_a_daemon_that_has_the_store_to_itself() {
+    let sim = Sim::start();
+    let room = room_of(&sim);
+    bury(&sim, &room, 4);
+    let keys = keys(&room);
+    let daemon = Daemon::start(&room);
+    assert_eq!(room.dead_letters().len(), 4);
+    room.run(&["dead", "note", &keys[0][..12], "asked the provider"]).must_succeed();
+    let shown = room.run(&["dead", "show", &keys[0][..12]]);
+    for word in ["asked the provider", "ERROR_CAPTCHA_UNSOLVABLE", "said: ", "replay", "story"] {
+        assert!(shown.must_succeed().out.contains(word), "{word}: {}", shown.out);
+    }
+    assert!(room.run(&["dead", "list"]).must_succeed().out.contains("[asked the provider]"));
+    let replayed = room.run(&["dead", "replay", &keys[0]]);
+    assert!(replayed.must_succeed().out.contains("answered"), "{replayed:?}");
+    room.run(&["dead", "drop", &keys[1]]).must_succeed();
+    let file = room.path("letters.jsonl").display().to_string();
+    let exported = room.run(&["dead", "export", "--out", &file]);
+    assert!(exported.must_succeed().err.contains("2 dead letters exported"), "{exported:?}");
+    room.run(&["dead", "export", "--out", &file]).must_fail(2, &["letters.jsonl"]);
+    let ran = room.run(&["dead", "replay", "--all", "--yes"]);
+    assert!(ran.must_succeed().out.contains("2 dead letters replayed"), "{ran:?}");
+    assert!(daemon.read("/v1/admin/dead")["orders"].as_array().is_some_and(Vec::is_empty));
+    // What was exported comes to life elsewhere, once, and not where it is known.
+    let imported = room.run(&["dead", "import", &file]);
+    assert!(
+        imported.must_succeed().out.starts_with("0 dead letters imported, 2 were here already"),
+        "{imported:?}"
+    );
+    let other = room_of(&sim);
+    for (imported, there_already) in [(2, 0), (0, 2)] {
+        let told = other.run(&["dead", "import", &file, "--json"]).must_succeed().json();
+        assert_eq!(told, json!({ "imported": imported, "there_already": there_already, "refused": 0 }));
+    }
+    assert_eq!(other.dead_letters().len(), 2);
+    other.run(&["dead", "replay", "--all", "--yes"]).must_succeed();
+    let junk = room.path("junk");
+    std::fs::write(&junk, "no JSON\n\n{\"key\":\"a\"}\n").expect("the folder can be written");
+    let ran = other.run(&["dead", "import", &junk.display().to_string()]);
+    ran.must_fail(1, &["line 1: ", "line 3: "]);
+}
+
+/// Markup, a terminal escape, line breaks, what turns writing around, and what a spreadsheet takes for a formula.
+const HOSTILE: &str = "<script>alert(1)</script>\u{1b}[2J\u{9b}31m\r\n\u{202e}=1+1";
+
+#[test]
+fn hostile_text_is_text_in_every_form_and_comes_through_an_export_unchanged() {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "code": format!("ERROR_{HOSTILE}") } }]));
+    let room = room_of(&sim).set("retry.limits.unknown_code=0").set("retry.limits.unknown=0");
+    let mut order = line(1, "n1");
+    order["params"]["pageurl"] = json!(format!("https://n1.example.com/{HOSTILE}"));
+    order["params"]["data-s"] = json!(HOSTILE);
+    order["params"]["cookies"] = json!("sid=hunter2");
+    room.run_lines(&[order.to_string()]);
+    let letters = room.dead_letters();
+    let key = letters[0]["order"].as_str().expect("it has a name");
+    room.run(&["dead", "note", key, HOSTILE]).must_succeed();
+    let is_odd = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    for args in [
+        &["dead", "list"][..],
+        &["dead", "list", "--json"],
+        &["dead", "show", key],
+        &["dead", "show", key, "--json"],
+        &["dead", "export"],
+    ] {
+        let ran = room.run(args);
+        assert!(!ran.must_succeed().out.contains(is_odd) && !ran.err.contains(is_odd), "{ran:?}");
+        assert!(args.contains(&"export") || !ran.out.contains("hunter2"), "{ran:?}");
+    }
+    let list = room.run(&["dead", "list"]).out;
+    assert_eq!(list.lines().count(), 2, "no line was forged: {list}");
+    let story = room.run(&["dead", "show", key, "--json"]).json();
+    assert_eq!(story["params"]["data-s"], HOSTILE, "a program reads what was sent");
+    assert_eq!(room.dead_letters()[0]["note"], HOSTILE.trim());
+    let exported = room.run(&["dead", "export"]).out;
+    assert_eq!(exported.lines().count(), 1);
+    let file = room.path("hostile.jsonl");
+    std::fs::write(&file, &exported).expect("the folder can be written");
+    let other = room_of(&sim);
+    other.run(&["dead", "import", &file.display().to_string()]).must_succeed();
+    let there = other.run(&["dead", "show", key, "--json"]).json();
+    assert_eq!((&there["params"], &there["story"]), (&story["params"], &story["story"]));
+}

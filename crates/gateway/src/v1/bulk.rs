@@ -1,0 +1,318 @@
+//! Doing the same with a great many dead letters: what it would come to, the work itself, and how far it is.
+
+use super::Room;
+use super::caller::Operator;
+use super::letter::{AskedLetters, LetterQuery, Record, ShownFilter, Walk, deed_name, is_meant};
+use super::moment::rfc3339;
+use super::orders::store_trouble;
+use super::problem::{Code, Refused, problems};
+use super::story::operators_trouble;
+use super::wish::Said;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use hyper::StatusCode;
+use quittance_engine::{BulkError, PER_SECOND_MAX};
+use quittance_lifecycle::{LetterCause, Money};
+use quittance_ports::{BulkSheet, Day, Deed, StoreError, Which};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+/// How many letters a second, if not said.
+const PER_SECOND: u32 = 50;
+/// For so many days the books are asked what an answer costs.
+const PRICE_DAYS: u64 = 7;
+
+problems!(BulkProblems: Unauthorized, Forbidden, UnknownBulk, NeedsAPerson, StoreUnavailable);
+problems!(BulkListProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavailable);
+problems!(BeginProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TooSlow, NeedsAPerson, TooManyBulks, TooLarge,
+    WrongContentType, BadParams, StoreUnavailable);
+
+/// What is to be done with which dead letters.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is read by hand, and only described here")]
+pub(super) struct NewBulk {
+    #[schema(pattern = "^(replay|drop)$")]
+    deed: String,
+    #[schema(pattern = "^(retries_spent|deadline|doubt|delivery|unreadable)$")]
+    cause: Option<String>,
+    kind: Option<String>,
+    /// The host of the page.
+    site: Option<String>,
+    tenant: Option<String>,
+    #[schema(format = DateTime)]
+    before: Option<String>,
+    #[schema(format = DateTime)]
+    since: Option<String>,
+    /// How many letters a second; 50, if not said.
+    #[schema(minimum = 1, maximum = 1000)]
+    per_second: Option<u32>,
+    /// Whether to tell only what it would come to.
+    dry_run: Option<bool>,
+    /// The `next` of the dry run before: what it told is to be added up.
+    #[schema(pattern = "^[0-9a-fA-F]{64}$")]
+    after: Option<String>,
+}
+
+/// What it would come to, of the letters that were read.
+#[derive(Serialize, ToSchema)]
+pub(super) struct DryRun {
+    dry_run: bool,
+    letters: u64,
+    /// How many of them may be paid for.
+    would_pay: u64,
+    /// What that would cost, by what answers of the same kind have cost lately, in millionths.
+    cost_micros: u64,
+    by_cause: BTreeMap<&'static str, u64>,
+    unreadable: u64,
+    /// Where to go on, as `after`; absent if these were all.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct Bulk {
+    number: u64,
+    /// `replay` or `drop`.
+    #[schema(pattern = "^(replay|drop)$")]
+    deed: &'static str,
+    #[serde(flatten)]
+    filter: ShownFilter,
+    /// What was no dead letter before this moment is not meant.
+    #[schema(format = DateTime)]
+    begun_at: String,
+    begun_ms: u64,
+    per_second: u32,
+    /// All up to this key have been seen to.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    after: Option<String>,
+    done: u64,
+    /// Meant, but no dead letter any more, or not to be read.
+    passed_over: u64,
+    #[schema(format = DateTime)]
+    ended_at: Option<String>,
+    was_stopped: bool,
+}
+
+impl Bulk {
+    pub(super) fn of(sheet: &BulkSheet) -> Self {
+        Self {
+            number: sheet.number,
+            deed: deed_name(sheet.deed),
+            filter: ShownFilter::of(&sheet.filter),
+            begun_at: rfc3339(sheet.begun),
+            begun_ms: sheet.begun.as_millis(),
+            per_second: sheet.per_second,
+            after: sheet.after.map(|key| key.to_string()),
+            done: sheet.done,
+            passed_over: sheet.passed_over,
+            ended_at: sheet.ended.map(rfc3339),
+            was_stopped: sheet.was_stopped,
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct BulkList {
+    bulks: Vec<Bulk>,
+}
+
+/// What was said, understood.
+struct Wanted {
+    deed: Deed,
+    asked: AskedLetters,
+    per_second: u32,
+    is_dry_run: bool,
+}
+
+impl Said {
+    fn bulk(mut self) -> Result<Wanted, Refused> {
+        let deed = match self.text("deed")?.as_deref() {
+            Some("replay") => Deed::Replay,
+            Some("drop") => Deed::Drop,
+            _ => return Err(Refused::bad("deed", "`deed` is `replay` or `drop`.")),
+        };
+        let per_second = match self.take("per_second") {
+            None => Some(PER_SECOND),
+            Some(said) => said.as_u64().and_then(|number| u32::try_from(number).ok()),
+        };
+        let per_second =
+            per_second.filter(|number| (1..=PER_SECOND_MAX).contains(number)).ok_or_else(|| {
+                Refused::bad("per_second", format!("`per_second` is a number from 1 to {PER_SECOND_MAX}."))
+            })?;
+        let is_dry_run = self.truth("dry_run")?.unwrap_or(false);
+        let typed = LetterQuery {
+            cause: self.text("cause")?,
+            kind: self.text("kind")?,
+            site: self.text("site")?,
+            tenant: self.text("tenant")?,
+            before: self.text("before")?,
+            since: self.text("since")?,
+            after: self.text("after")?,
+            limit: None,
+        };
+        self.done()?;
+        let asked = typed.read()?;
+        if asked.after.is_some() && !is_dry_run {
+            return Err(Refused::bad(
+                "after",
+                "`after` is for a dry run: the work itself sees to all of them.",
+            ));
+        }
+        Ok(Wanted { deed, asked, per_second, is_dry_run })
+    }
+}
+
+/// Replays or drops a great many dead letters
+///
+/// Those that fit and are dead letters now, so many a second; what dies again meanwhile is left. Any node goes on with it after a
+/// crash. With `dry_run` nothing is done, and told is what it would come to.
+#[utoipa::path(
+    post, path = "/v1/admin/dead/bulk", operation_id = "beginBulk", tag = "admin",
+    request_body = NewBulk,
+    responses(
+        (status = 200, body = DryRun, description = "What it would come to."),
+        (status = 202, body = Bulk, description = "It is under way."),
+        BeginProblems,
+    ),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn begin(State(room): State<Room>, _: Operator, said: Said) -> Result<Response, Refused> {
+    let Wanted { deed, asked, per_second, is_dry_run } = said.bulk()?;
+    if is_dry_run {
+        let told = room.rehearse(deed, asked).await.map_err(|error| operators_trouble(&error))?;
+        return Ok(super::json(StatusCode::OK, &told));
+    }
+    let begun = room.desk.engine().begin_bulk(deed, asked.filter, per_second).await;
+    Ok(super::json(StatusCode::ACCEPTED, &Bulk::of(&begun.map_err(not_done)?)))
+}
+
+/// Lists bulk work that is under way or ended within a day
+#[utoipa::path(
+    get, path = "/v1/admin/dead/bulk", operation_id = "listBulks", tag = "admin",
+    responses((status = 200, body = BulkList, description = "In the order in which they began."), BulkListProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn list(State(room): State<Room>, _: Operator) -> Result<Response, Refused> {
+    let bulks = room.desk.engine().bulks().await.map_err(|error| store_trouble(&error))?;
+    Ok(super::json(StatusCode::OK, &BulkList { bulks: bulks.iter().map(Bulk::of).collect() }))
+}
+
+/// Reads how far bulk work is
+#[utoipa::path(
+    get, path = "/v1/admin/dead/bulk/{number}", operation_id = "readBulk", tag = "admin",
+    params(("number" = u64, Path, description = "Its number.")),
+    responses((status = 200, body = Bulk, description = "As it is now."), BulkProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn read(
+    State(room): State<Room>,
+    _: Operator,
+    Number(number): Number,
+) -> Result<Response, Refused> {
+    let bulks = room.desk.engine().bulks().await.map_err(|error| store_trouble(&error))?;
+    let found = bulks.iter().find(|sheet| sheet.number == number);
+    let found = found.ok_or_else(|| Code::UnknownBulk.plain())?;
+    Ok(super::json(StatusCode::OK, &Bulk::of(found)))
+}
+
+/// Stops bulk work; what was done stays done
+#[utoipa::path(
+    delete, path = "/v1/admin/dead/bulk/{number}", operation_id = "stopBulk", tag = "admin",
+    params(("number" = u64, Path, description = "Its number.")),
+    responses((status = 200, body = Bulk, description = "As it is now."), BulkProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn stop(
+    State(room): State<Room>,
+    _: Operator,
+    Number(number): Number,
+) -> Result<Response, Refused> {
+    let stopped = room.desk.engine().stop_bulk(number).await.map_err(not_done)?;
+    let stopped = stopped.ok_or_else(|| Code::UnknownBulk.plain())?;
+    Ok(super::json(StatusCode::OK, &Bulk::of(&stopped)))
+}
+
+fn not_done(why: BulkError) -> Refused {
+    let detail = why.to_string();
+    match why {
+        BulkError::BadRate => Refused::bad("per_second", detail),
+        BulkError::TooMany | BulkError::NoRoom => Code::TooManyBulks.because(detail),
+        BulkError::Conflict => super::orders::store_away(),
+        BulkError::Store(error) => store_trouble(&error),
+    }
+}
+
+/// The work that the path names. What is no number names none.
+pub(super) struct Number(u64);
+
+impl FromRequestParts<Room> for Number {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
+        let path: Result<Path<u64>, PathRejection> = Path::from_request_parts(parts, room).await;
+        path.map(|Path(number)| Self(number)).map_err(|_| Code::UnknownBulk.plain())
+    }
+}
+
+impl Room {
+    /// What it would come to; nothing is done.
+    async fn rehearse(&self, deed: Deed, asked: AskedLetters) -> Result<DryRun, StoreError> {
+        let prices = self.prices().await?;
+        let mut told = DryRun {
+            dry_run: true,
+            letters: 0,
+            would_pay: 0,
+            cost_micros: 0,
+            by_cause: BTreeMap::new(),
+            unreadable: 0,
+            next: None,
+        };
+        let mut walk = Walk::new(Which::Dead, asked.after);
+        loop {
+            let page = walk.page(self).await?;
+            if page.is_empty() {
+                return Ok(DryRun { next: walk.next(), ..told });
+            }
+            for record in page.iter().filter(|record| is_meant(&asked.filter, record)) {
+                self.add(&mut told, deed, record, &prices);
+            }
+        }
+    }
+
+    fn add(&self, told: &mut DryRun, deed: Deed, record: &Record, prices: &BTreeMap<String, Money>) {
+        let Ok(found) = record else {
+            told.unreadable += 1;
+            return *told.by_cause.entry(LetterCause::Unreadable.name()).or_default() += 1;
+        };
+        let Some(letter) = found.order.letter() else { return };
+        told.letters += 1;
+        *told.by_cause.entry(letter.cause.name()).or_default() += 1;
+        let may_pay =
+            self.desk.engine().on_replay(&found.order).is_some_and(quittance_lifecycle::OnReplay::may_pay);
+        if deed == Deed::Replay && may_pay {
+            let terms = &found.order.terms;
+            let price = prices.get(&terms.kind).copied().unwrap_or(terms.price);
+            told.would_pay += 1;
+            told.cost_micros = told.cost_micros.saturating_add(price.0);
+        }
+    }
+
+    /// What an answer of each kind has cost lately, as far as the books know.
+    async fn prices(&self) -> Result<BTreeMap<String, Money>, StoreError> {
+        let today = Day::of(self.desk.clock().now());
+        let books = self.desk.books(Day(today.0.saturating_sub(PRICE_DAYS)), today).await?;
+        let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+        for (line, tally) in books {
+            let (cost, answers) = sums.entry(line.kind).or_default();
+            *cost = cost.saturating_add(tally.cost_micros);
+            *answers = answers.saturating_add(tally.solved).saturating_add(tally.late);
+        }
+        let known = sums.into_iter().filter(|(_, (cost, answers))| *cost > 0 && *answers > 0);
+        Ok(known.map(|(kind, (cost, answers))| (kind, Money(cost.div_ceil(answers)))).collect())
+    }
+}

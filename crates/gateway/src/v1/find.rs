@@ -1,0 +1,169 @@
+//! Finding an order by whatever a person has of it: its id, its key or the beginning of it, the site that it is about, or the name of
+//! its tenant or kind.
+
+use super::Room;
+use super::caller::Operator;
+use super::letter::{Found, UnreadLetter, Walk, key_of};
+use super::page::{read_key, read_limit, senseless};
+use super::problem::{Refused, problems};
+use super::story::operators_trouble;
+use crate::OrderId;
+use axum::extract::{FromRequestParts, Query, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use hyper::StatusCode;
+use quittance_lifecycle::{Key, KeyPrefix, Order, Timestamp};
+use quittance_ports::{StoreError, Which};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+const TEXT_BYTES_MAX: usize = 256;
+
+problems!(FindProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FindQuery {
+    /// An id, a key or its first 6 digits or more, a part of a site's name, or the name of a tenant or a kind.
+    #[param(min_length = 1, max_length = 256)]
+    q: String,
+    /// The `next` of the page before.
+    #[param(pattern = "^[0-9a-fA-F]{64}$")]
+    after: Option<String>,
+    /// How many at most; 50, if not said.
+    #[param(minimum = 1, maximum = 200)]
+    limit: Option<usize>,
+}
+
+pub(super) struct Wanted {
+    text: String,
+    after: Option<Key>,
+    limit: usize,
+}
+
+impl FromRequestParts<Room> for Wanted {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
+        let query = Query::<FindQuery>::from_request_parts(parts, room).await.map_err(senseless)?;
+        let Query(FindQuery { q, after, limit }) = query;
+        let text = q.trim().to_lowercase();
+        if !(1..=TEXT_BYTES_MAX).contains(&text.len()) {
+            return Err(Refused::bad("q", format!("`q` has 1 to {TEXT_BYTES_MAX} bytes.")));
+        }
+        Ok(Self { text, after: read_key("after", after.as_deref())?, limit: read_limit(limit)? })
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(super) enum FoundOrNot {
+    Read(Box<Found>),
+    Unread(UnreadLetter),
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct FoundOrders {
+    orders: Vec<FoundOrNot>,
+    /// Where to go on, as `after`; absent on the last page. A page may be empty and not the last.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// Finds orders of all tenants
+///
+/// A request reads a bounded number of records; `next` says where to go on.
+#[utoipa::path(
+    get, path = "/v1/admin/find", operation_id = "find", tag = "admin",
+    params(FindQuery),
+    responses((status = 200, body = FoundOrders, description = "What was found, in the order of keys."), FindProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn find(State(room): State<Room>, _: Operator, wanted: Wanted) -> Result<Response, Refused> {
+    let found = room.find(&wanted).await.map_err(|error| operators_trouble(&error))?;
+    Ok(super::json(StatusCode::OK, &found))
+}
+
+impl Room {
+    async fn find(&self, wanted: &Wanted) -> Result<FoundOrders, StoreError> {
+        let now = self.desk.clock().now();
+        // What could be the beginning of a key may be an id or a word as well.
+        if let Some(prefix) = KeyPrefix::parse(&wanted.text)
+            && wanted.after.is_none_or(|after| prefix.begins(&after))
+        {
+            let found = self.find_keys(&prefix, wanted, now).await?;
+            if !found.orders.is_empty() {
+                return Ok(found);
+            }
+        }
+        if let Ok(id) = wanted.text.parse::<OrderId>()
+            && wanted.after.is_none()
+        {
+            let found = self.desk.engine().find(id.head()).await?;
+            if !found.is_empty() {
+                let orders = found.iter().map(|order| read(order, now)).collect();
+                return Ok(FoundOrders { orders, next: None });
+            }
+        }
+        self.find_words(wanted, now).await
+    }
+
+    /// Only those records are read whose keys begin so.
+    async fn find_keys(
+        &self,
+        prefix: &KeyPrefix,
+        wanted: &Wanted,
+        now: Timestamp,
+    ) -> Result<FoundOrders, StoreError> {
+        let mut walk = Walk::new(Which::All, wanted.after.or_else(|| prefix.before()));
+        let mut orders = Vec::new();
+        loop {
+            let page = walk.page(self).await?;
+            if page.is_empty() {
+                return Ok(FoundOrders { orders, next: walk.next() });
+            }
+            for record in page {
+                let key = key_of(&record);
+                if !prefix.begins(&key) {
+                    return Ok(FoundOrders { orders, next: None });
+                }
+                orders.push(match record {
+                    Ok(found) => read(&found.order, now),
+                    Err(unreadable) => FoundOrNot::Unread(unreadable.into()),
+                });
+                if orders.len() == wanted.limit {
+                    return Ok(FoundOrders { orders, next: Some(key.to_string()) });
+                }
+            }
+        }
+    }
+
+    async fn find_words(&self, wanted: &Wanted, now: Timestamp) -> Result<FoundOrders, StoreError> {
+        let is_it = |order: &Order| {
+            let terms = &order.terms;
+            terms.site.contains(&wanted.text)
+                || terms.tenant.eq_ignore_ascii_case(&wanted.text)
+                || terms.kind.eq_ignore_ascii_case(&wanted.text)
+        };
+        let mut walk = Walk::new(Which::All, wanted.after);
+        let mut orders = Vec::new();
+        loop {
+            let page = walk.page(self).await?;
+            if page.is_empty() {
+                return Ok(FoundOrders { orders, next: walk.next() });
+            }
+            for found in page.into_iter().flatten().filter(|found| is_it(&found.order)) {
+                orders.push(read(&found.order, now));
+                if orders.len() == wanted.limit {
+                    return Ok(FoundOrders { orders, next: Some(found.order.key.to_string()) });
+                }
+            }
+        }
+    }
+}
+
+fn read(order: &Order, now: Timestamp) -> FoundOrNot {
+    FoundOrNot::Read(Box::new(Found::of(order, now)))
+}

@@ -1,0 +1,76 @@
+//! What a server really said, for the person who has to understand it: bounded, and without what would let somebody else act in
+//! our name, however the server spelled it when it repeated what it was sent.
+
+use crate::ApiKey;
+use std::sync::OnceLock;
+
+/// How much of an answer is looked at. More than is kept, so that nothing is cut in the middle before it is taken out.
+const LOOKED_AT_BYTES_MAX: usize = 4096;
+
+/// Where we are called back: whoever has such an address can bring an answer.
+#[derive(Debug, Default)]
+pub struct CallbackBase(OnceLock<String>);
+
+impl CallbackBase {
+    /// All but the last part of an address is the same for every order.
+    pub fn learn(&self, callback: &str) {
+        if let Some((base, _)) = callback.rsplit_once('/').filter(|(base, _)| base.contains("://")) {
+            self.0.get_or_init(|| format!("{base}/"));
+        }
+    }
+
+    fn conceal(&self, words: String) -> String {
+        let Some(base) = self.0.get() else { return words };
+        let percent = base.replace(':', "%3A").replace('/', "%2F");
+        let spellings = [base.clone(), base.replace('/', "\\/"), percent.to_ascii_lowercase(), percent];
+        spellings.iter().fold(words, |words, base| without_addresses(&words, base))
+    }
+}
+
+/// The words without `base` and whatever stands behind it up to the end of the address.
+fn without_addresses(words: &str, base: &str) -> String {
+    let mut parts = words.split(base);
+    let mut shown = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let is_address = |c: char| c.is_ascii_alphanumeric() || "-._~%".contains(c);
+        shown += "(callback address)";
+        shown += part.trim_start_matches(is_address);
+    }
+    shown
+}
+
+/// The beginning of an answer as it came, without our key and without addresses at which we are called back.
+#[must_use]
+pub fn without_secrets(body: &[u8], key: &ApiKey, callbacks: &CallbackBase) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(LOOKED_AT_BYTES_MAX)]).into_owned();
+    callbacks.conceal(key.conceal(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_key_nor_callback_address_is_repeated_however_it_is_spelled() {
+        let (key, callbacks) = (ApiKey::new("0123456789abcdef"), CallbackBase::default());
+        let told = |body: &str| without_secrets(body.as_bytes(), &key, &callbacks);
+        assert_eq!(
+            told("at http://us:80/callback/abc"),
+            "at http://us:80/callback/abc",
+            "nobody knows it yet"
+        );
+        callbacks.learn("http://us:80/callback/first.mac");
+        for body in [
+            "bad key 0123456789abcdef, pingback http://us:80/callback/a1-b2.c3 refused",
+            r#"{"key":"0123456789abcdef","url":"http:\/\/us:80\/callback\/a1-b2.c3"}"#,
+            "key=0123456789abcdef&pingback=http%3A%2F%2Fus%3A80%2Fcallback%2Fa1-b2.c3&x=1",
+            "key=0123456789abcdef&pingback=http%3a%2f%2fus%3a80%2fcallback%2fa1-b2.c3&x=1",
+        ] {
+            let told = told(body);
+            assert!(!told.contains("0123456789abcdef") && !told.contains("a1-b2"), "{told}");
+            assert!(told.contains("(key)") && told.contains("(callback address)"), "{told}");
+        }
+        assert_eq!(told("<b>down</b> \u{1b}"), "<b>down</b> \u{1b}", "as it came");
+        assert_eq!(told(&"x".repeat(9000)).len(), LOOKED_AT_BYTES_MAX);
+    }
+}
