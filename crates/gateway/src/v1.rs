@@ -3,7 +3,9 @@
 
 mod about;
 mod admin;
+mod audit;
 mod caller;
+mod days;
 mod events;
 mod metrics;
 mod moment;
@@ -13,8 +15,10 @@ mod page;
 mod pool_wish;
 mod pools;
 mod problem;
+mod report;
 mod shown;
 mod stock;
+mod sums;
 mod told;
 mod wish;
 
@@ -177,6 +181,8 @@ fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
         .routes(routes!(admin::drop_dead))
         .routes(routes!(admin::release))
         .routes(routes!(admin::state))
+        .routes(routes!(report::report))
+        .routes(routes!(audit::audit))
         .routes(routes!(nodes::nodes))
         .routes(routes!(pools::list))
         .routes(routes!(pools::read, pools::set, pools::remove))
