@@ -74,7 +74,11 @@ enum Form {
     Csv,
 }
 
-pub(crate) async fn run(args: AuditArgs, config: &Config, environment: &Environment) -> Result<Exit, Trouble> {
+pub(crate) async fn run(
+    args: AuditArgs,
+    config: &Config,
+    environment: &Environment,
+) -> Result<Exit, Trouble> {
     let (from, to) = args.days.from(Day::of(SystemClock.now()));
     let form = match (args.json, args.csv) {
         (true, _) => Form::Json,

@@ -148,7 +148,9 @@ impl Config {
         settings.lifetimes.clone_from(&self.lifetimes);
         settings.provider = self.providers.first().map(|provider| provider.name.clone()).unwrap_or_default();
         settings.prices.clone_from(&self.prices);
-        settings.prices.extend(self.providers.first().map(|provider| provider.prices.clone()).unwrap_or_default());
+        settings
+            .prices
+            .extend(self.providers.first().map(|provider| provider.prices.clone()).unwrap_or_default());
         settings.books_days = self.books_days;
         settings.sums_days = self.sums_days;
         settings.kinds = std::sync::Arc::new(self.kinds());

@@ -3,7 +3,8 @@
 use crate::day;
 use quittance::Day;
 
-pub(crate) const FORM: &str = "`today`, `yesterday`, `7d`, a day such as 2026-11-16, or two as in 2026-11-01..2026-11-15";
+pub(crate) const FORM: &str =
+    "`today`, `yesterday`, `7d`, a day such as 2026-11-16, or two as in 2026-11-01..2026-11-15";
 
 /// As it was typed; what it means depends on the day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -93,7 +93,11 @@ pub(crate) async fn run(
 ) -> Result<Exit, Trouble> {
     let (from, to) = args.days.from(Day::of(SystemClock.now()));
     let mut by: Vec<By> = Vec::new();
-    args.by.iter().for_each(|part| if !by.contains(part) { by.push(*part) });
+    args.by.iter().for_each(|part| {
+        if !by.contains(part) {
+            by.push(*part)
+        }
+    });
     if args.chart {
         by = vec![by.first().copied().unwrap_or(By::Day)];
     }

@@ -30,6 +30,9 @@ pub(super) struct Compared {
     /// Of these the part for which no answer ever came.
     pub(super) unanswered: u64,
     pub(super) unanswered_micros: u64,
+    /// And the part that we had booked and they have given back.
+    pub(super) given_back: u64,
+    pub(super) given_back_micros: u64,
     /// Only they have these: taken although we never heard of it, or by orders that are no longer on record.
     pub(super) by_doubt: u64,
     pub(super) by_doubt_micros: u64,
@@ -56,6 +59,12 @@ impl Compared {
         if theirs.cost.0 == ours.cost_micros {
             return;
         }
+        // A caller reported the answer bad, and they believed him.
+        if !theirs.is_charged {
+            self.given_back += 1;
+            self.given_back_micros += ours.cost_micros;
+            return;
+        }
         if !ours.is_answered() && ours.cost_micros == 0 {
             self.unanswered += 1;
             self.unanswered_micros += theirs.cost.0;
@@ -68,7 +77,10 @@ impl Compared {
                 _ => "",
             };
             let (paid, charged) = (amount(ours.cost_micros), amount(theirs.cost.0));
-            format!("order {}, task {task}: {paid} in our books, {charged} in their ledger{hint}", ours.order())
+            format!(
+                "order {}, task {task}: {paid} in our books, {charged} in their ledger{hint}",
+                ours.order()
+            )
         });
     }
 
@@ -96,6 +108,7 @@ impl Compared {
         json!({
             "matched": self.matched, "matched_micros": self.matched_micros,
             "unanswered": self.unanswered, "unanswered_micros": self.unanswered_micros,
+            "given_back": self.given_back, "given_back_micros": self.given_back_micros,
             "explained_by_doubt": self.by_doubt, "explained_by_doubt_micros": self.by_doubt_micros,
             "no_longer_on_record": self.forgotten, "no_longer_on_record_micros": self.forgotten_micros,
             "theirs_only": self.theirs_only, "theirs_only_micros": self.theirs_only_micros,
@@ -245,6 +258,8 @@ mod tests {
         let found = compared(vec![given_up], &[("1", theirs(2990))], 0);
         assert_eq!((found.unanswered, found.unanswered_micros), (1, 2990));
         assert!(found.is_explained());
+        let back = compared(vec![answered("1")], &[("1", theirs(0))], 0);
+        assert!(back.is_explained() && back.given_back_micros == 2990, "{back:?}");
         let other_day = Theirs { is_of_other_days: true, ..theirs(2990) };
         assert!(compared(Vec::new(), &[("1", other_day)], 0).is_explained());
     }

@@ -55,7 +55,8 @@ impl Entry {
     pub(super) fn line(&self) -> String {
         let task = self.task.as_ref().map(|task| format!(", task {}", harmless(task))).unwrap_or_default();
         let site = if self.site.is_empty() { "-" } else { &self.site };
-        let double = if self.possible_double { "; an earlier attempt may have been paid for, too" } else { "" };
+        let double =
+            if self.possible_double { "; an earlier attempt may have been paid for, too" } else { "" };
         format!(
             "{}  {:>9}  {:<8}  {} {} {} {}, attempt {}{task}: {}{double}; answer to {}\n",
             harmless(&self.sent_at),

@@ -162,7 +162,8 @@ fn table(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
         match &heading {
             None => heading = Some(cells),
             Some(heading) => {
-                add(&mut ledger, of_cells(heading, cells), days).map_err(|why| format!("line {number}: {why}"))?;
+                add(&mut ledger, of_cells(heading, cells), days)
+                    .map_err(|why| format!("line {number}: {why}"))?;
             }
         }
     }
@@ -203,7 +204,8 @@ mod tests {
 
     #[test]
     fn a_ledger_is_read_in_every_form_that_it_comes_in() {
-        let lines = "{\"id\":7,\"cost\":\"0.00299\"}\n{\"task_id\":\"8\",\"price_micros\":500,\"charged\":false}\n";
+        let lines =
+            "{\"id\":7,\"cost\":\"0.00299\"}\n{\"task_id\":\"8\",\"price_micros\":500,\"charged\":false}\n";
         let list = "[{\"taskId\":7,\"price\":0.00299},{\"task\":\"8\",\"cost\":0.0005,\"charged\":false}]";
         let whole = "{\"now_ms\":1,\"tasks\":[{\"id\":\"7\",\"price_micros\":2990,\"charged\":true,\"params\":{}},\
             {\"id\":\"8\",\"price_micros\":500,\"charged\":false,\"state\":\"failed\"}],\"totals\":{\"accepted\":2}}";

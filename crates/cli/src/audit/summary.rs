@@ -60,13 +60,20 @@ impl Summary {
 
     pub(super) fn text(&self, from: Day, to: Day) -> String {
         let mut text = format!("\n{}, in UTC\n", words(from, to));
-        let states: Vec<String> =
-            self.by_state.iter().map(|(state, count)| format!("{count} {}", state.replace('_', " "))).collect();
+        let states: Vec<String> = self
+            .by_state
+            .iter()
+            .map(|(state, count)| format!("{count} {}", state.replace('_', " ")))
+            .collect();
         let states = if states.is_empty() { "none".to_owned() } else { states.join(", ") };
         let (paid, cost) = (self.paid, amount(self.cost_micros));
         _ = writeln!(text, "on record  {paid} attempts paid for, {cost} in all ({states})");
         if self.doubles > 0 {
-            _ = writeln!(text, "           {} made while an earlier one may have been paid for", self.doubles);
+            _ = writeln!(
+                text,
+                "           {} made while an earlier one may have been paid for",
+                self.doubles
+            );
         }
         if self.unreadable > 0 {
             let count = self.unreadable;
@@ -93,7 +100,10 @@ impl Summary {
             _ => {
                 let money = amount(micros.saturating_sub(self.cost_micros));
                 let count = paid - self.paid.min(paid);
-                writeln!(text, "; {count} of them, {money}, by orders that are no longer on record, or on another day")
+                writeln!(
+                    text,
+                    "; {count} of them, {money}, by orders that are no longer on record, or on another day"
+                )
             }
         };
         text
@@ -107,17 +117,27 @@ fn ledger(compared: &Compared) -> String {
         let (count, money) = (compared.unanswered, amount(compared.unanswered_micros));
         _ = write!(text, "; {count} of them, {money}, never brought an answer");
     }
+    if compared.given_back > 0 {
+        let (count, money) = (compared.given_back, amount(compared.given_back_micros));
+        _ = write!(text, "; for {count} of them {money} was given back");
+    }
     text.push('\n');
     for (count, micros, what) in [
         (compared.by_doubt, compared.by_doubt_micros, "only they have; our doubts may explain them"),
-        (compared.forgotten, compared.forgotten_micros, "only they have; as many are no longer on record here"),
+        (
+            compared.forgotten,
+            compared.forgotten_micros,
+            "only they have; as many are no longer on record here",
+        ),
         (compared.theirs_only, compared.theirs_only_micros, "only they have, and nothing explains them"),
     ] {
         if count > 0 {
             _ = writeln!(text, "           {count}, {}, {what}", amount(micros));
         }
     }
-    for (count, what) in [(compared.ours_only, "only we have"), (compared.priced_otherwise, "cost otherwise there")] {
+    for (count, what) in
+        [(compared.ours_only, "only we have"), (compared.priced_otherwise, "cost otherwise there")]
+    {
         if count > 0 {
             _ = writeln!(text, "           {count} {what}");
         }

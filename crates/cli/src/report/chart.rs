@@ -83,7 +83,13 @@ fn drawn(bars: &[Bar], called: &str, name: &str, width: usize, is_utf8: bool) ->
     let mut text = String::new();
     for bar in bars {
         let line = line(bar.sum(name), most, room, is_utf8);
-        _ = writeln!(text, "{:<names$}  {line}{}  {:>values$}", bar.name, " ".repeat(room - line.chars().count()), value(bar));
+        _ = writeln!(
+            text,
+            "{:<names$}  {line}{}  {:>values$}",
+            bar.name,
+            " ".repeat(room - line.chars().count()),
+            value(bar)
+        );
     }
     text
 }
@@ -144,7 +150,10 @@ mod tests {
         let names: Vec<String> = (0..50).map(|n| format!("tenant-{n}")).collect();
         let rows: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 2)).collect();
         let text = draw(&report(By::Tenant, &rows), None, false);
-        assert!(text.contains("(10 others)") && text.contains("20\n") && !text.contains("tenant-45"), "{text}");
+        assert!(
+            text.contains("(10 others)") && text.contains("20\n") && !text.contains("tenant-45"),
+            "{text}"
+        );
     }
 
     #[test]

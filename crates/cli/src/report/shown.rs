@@ -49,7 +49,9 @@ pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) ->
     };
     let more = match report.left_out {
         0 => String::new(),
-        rows => format!("\n{rows} more rows are in the totals and not shown: ask for fewer days, or fewer parts\n"),
+        rows => format!(
+            "\n{rows} more rows are in the totals and not shown: ask for fewer days, or fewer parts\n"
+        ),
     };
     format!("{heading}{body}{more}")
 }

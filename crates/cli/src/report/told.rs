@@ -63,7 +63,8 @@ impl Report {
         };
         let row = |row: Value| match row {
             Value::Object(sums) => {
-                let name = |by: &By| sums.get(by.name()).and_then(Value::as_str).unwrap_or_default().to_owned();
+                let name =
+                    |by: &By| sums.get(by.name()).and_then(Value::as_str).unwrap_or_default().to_owned();
                 Ok(Row { names: by.iter().map(name).collect(), sums: Sums(sums) })
             }
             _ => Err("a row is no object".to_owned()),

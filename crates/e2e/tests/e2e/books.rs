@@ -23,6 +23,7 @@ pub(crate) struct Agreement {
     pub(crate) in_doubt_micros: u64,
     /// Taken and charged, and no answer ever came.
     pub(crate) unanswered_micros: u64,
+    given_back_micros: u64,
     taken: u64,
     charged_micros: u64,
     audit: Value,
@@ -50,6 +51,7 @@ impl Agreement {
             in_doubt: number(found, "explained_by_doubt"),
             in_doubt_micros: number(found, "explained_by_doubt_micros"),
             unanswered_micros: number(found, "unanswered_micros"),
+            given_back_micros: number(found, "given_back_micros"),
             taken: ledger.accepted(),
             charged_micros: ledger.total("paid_micros") - ledger.total("refunded_micros"),
             audit,
@@ -59,7 +61,8 @@ impl Agreement {
     /// Of count and of money, and no attempt without its reason.
     fn holds(&self) -> bool {
         self.paid + self.in_doubt == self.taken
-            && self.cost_micros + self.in_doubt_micros + self.unanswered_micros == self.charged_micros
+            && self.cost_micros + self.in_doubt_micros + self.unanswered_micros
+                == self.charged_micros + self.given_back_micros
             && self.audit["is_explained"] == true
             && self.audit["books"]["paid"] == self.paid
     }

@@ -69,7 +69,8 @@ fn the_first_attempt_goes_to_whoever_placed_the_order() {
 #[test]
 fn a_refusal_is_no_payment_and_the_attempt_after_it_says_why_it_was_made() {
     let busy = SubmitOutcome::Refused(Fault::new(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"));
-    let order = live(placed(Reuse::Shared), &[(0, WAKE), (1, submitted(1, busy)), (30, WAKE), (31, accepted(2))]);
+    let order =
+        live(placed(Reuse::Shared), &[(0, WAKE), (1, submitted(1, busy)), (30, WAKE), (31, accepted(2))]);
     let [only] = &paid(&order)[..] else { panic!("{order:?}") };
     assert_eq!((only.attempt, only.why.as_str(), only.state), (2, "retry 1 for busy", State::Solving));
     assert!(!only.is_possible_double, "nobody paid for the first");
