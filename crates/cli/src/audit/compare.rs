@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 /// How many of a sort are told one by one; the rest is counted.
 const TOLD_MAX: usize = 100;
+/// So many attempts without a name are remembered; more explain nothing, and are counted.
+const NAMELESS_MAX: usize = 100_000;
 /// How far apart a submit and what became of it can be.
 const APART_MS_MAX: u64 = 10 * 60 * 1000;
 
@@ -43,6 +45,8 @@ pub(super) struct Compared {
     pub(super) theirs_only_micros: u64,
     pub(super) ours_only: u64,
     pub(super) priced_otherwise: u64,
+    /// Attempts without a name that there was no room for.
+    pub(super) passed_over: u64,
     /// In words, the first of each sort.
     pub(super) told: Vec<String>,
 }
@@ -113,7 +117,7 @@ impl Compared {
             "no_longer_on_record": self.forgotten, "no_longer_on_record_micros": self.forgotten_micros,
             "theirs_only": self.theirs_only, "theirs_only_micros": self.theirs_only_micros,
             "ours_only": self.ours_only, "priced_otherwise": self.priced_otherwise,
-            "told": self.told, "is_explained": self.is_explained(),
+            "passed_over": self.passed_over, "told": self.told, "is_explained": self.is_explained(),
         })
     }
 }
@@ -129,7 +133,10 @@ impl Comparison {
 
     pub(super) fn see(&mut self, entry: Entry) {
         let Some(task) = entry.task.as_ref() else {
-            self.nameless.push(entry);
+            match self.nameless.len() {
+                NAMELESS_MAX => self.compared.passed_over += 1,
+                _ => self.nameless.push(entry),
+            }
             return;
         };
         match self.theirs.remove(task) {

@@ -142,6 +142,10 @@ fn ledger(compared: &Compared) -> String {
             _ = writeln!(text, "           {count} {what}");
         }
     }
+    if compared.passed_over > 0 {
+        let count = compared.passed_over;
+        _ = writeln!(text, "           {count} doubts more were not looked at: compare fewer days at once");
+    }
     for line in &compared.told {
         _ = writeln!(text, "  {}", harmless(line));
     }
