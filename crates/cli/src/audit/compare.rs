@@ -152,14 +152,21 @@ impl Comparison {
 
     /// `forgotten` is how many payments the books know of orders that are no longer on record.
     pub(super) fn end(self, forgotten: u64) -> Compared {
-        let Self { theirs, mut nameless, mut compared } = self;
+        let Self { mut theirs, nameless, mut compared } = self;
         let mut left = forgotten;
+        // What was certainly taken is one of theirs, whatever it is called, and must not be left to a doubt.
+        let (known, mut doubts): (Vec<Entry>, Vec<Entry>) = nameless.into_iter().partition(Entry::is_known);
+        for ours in known {
+            let Some(task) = likeliest(&theirs, &ours) else { continue };
+            if let Some(found) = theirs.remove(&task) {
+                compared.meet(&ours, &task, &found);
+            }
+        }
         let mut theirs: Vec<_> = theirs.iter().filter(|(_, theirs)| !theirs.is_of_other_days).collect();
         // What has cost money is to be explained first.
         theirs.sort_by_key(|(_, theirs)| !theirs.is_charged);
         for (task, theirs) in theirs {
-            match nearest(&nameless, theirs).map(|at| nameless.swap_remove(at)) {
-                Some(ours) if ours.is_known() => compared.meet(&ours, task, theirs),
+            match nearest(&doubts, theirs).map(|at| doubts.swap_remove(at)) {
                 Some(doubt) => compared.explain(&doubt, task, theirs),
                 None if !theirs.is_charged => {}
                 None if left > 0 => {
@@ -181,14 +188,26 @@ impl Comparison {
     }
 }
 
-/// Which attempt without a name it may have been: for the same site, as far as that is known, and at the time.
-fn nearest(nameless: &[Entry], theirs: &Theirs) -> Option<usize> {
-    let apart = |ours: &Entry| theirs.at_ms.map_or(0, |at| at.abs_diff(ours.sent_ms));
-    let fits = |ours: &Entry| {
-        theirs.site.as_deref().is_none_or(|site| site == ours.site) && apart(ours) <= APART_MS_MAX
-    };
-    let fitting = nameless.iter().enumerate().filter(|(_, ours)| fits(ours));
-    fitting.min_by_key(|(_, ours)| apart(ours)).map(|(at, _)| at)
+/// How far apart in time they are, if they may be the same: for one site, as far as that is known.
+fn apart(ours: &Entry, theirs: &Theirs) -> Option<u64> {
+    let apart = theirs.at_ms.map_or(0, |at| at.abs_diff(ours.sent_ms));
+    let is_of_site = theirs.site.as_deref().is_none_or(|site| site == ours.site);
+    (is_of_site && apart <= APART_MS_MAX).then_some(apart)
+}
+
+/// Which doubt may explain it.
+fn nearest(doubts: &[Entry], theirs: &Theirs) -> Option<usize> {
+    let fitting = doubts.iter().enumerate().filter_map(|(at, doubt)| Some((apart(doubt, theirs)?, at)));
+    fitting.min().map(|(_, at)| at)
+}
+
+/// Which task an attempt was whose name we do not know. For what came to nothing the money was most likely given back.
+fn likeliest(theirs: &Ledger, ours: &Entry) -> Option<String> {
+    let fitting = theirs.iter().filter_map(|(task, theirs)| {
+        let is_odd = theirs.is_charged == (ours.state == "faulted");
+        Some(((is_odd, apart(ours, theirs)?), task))
+    });
+    fitting.min().map(|(_, task)| task.clone())
 }
 
 #[cfg(test)]
@@ -245,6 +264,17 @@ mod tests {
         assert_eq!((found.by_doubt, found.theirs_only), (0, 1));
         let unknown = Theirs { at_ms: None, site: None, ..theirs(2990) };
         assert!(compared(vec![doubt()], &[("1", unknown)], 0).is_explained());
+    }
+
+    /// A callback says that it could not be solved, and it is the first word of all: taken, and nameless.
+    #[test]
+    fn what_was_certainly_taken_is_not_left_to_a_doubt() {
+        let nameless = || Entry { task: None, cost_micros: 0, state: "faulted".into(), ..answered("") };
+        let tasks = [("1", theirs(0)), ("2", theirs(2990))];
+        let found = compared(vec![doubt(), nameless()], &tasks, 0);
+        assert_eq!((found.matched, found.by_doubt, found.by_doubt_micros), (1, 1, 2990), "{found:?}");
+        let found = compared(vec![doubt(), nameless()], &tasks[..1], 0);
+        assert_eq!((found.matched, found.by_doubt), (1, 0), "{found:?}");
     }
 
     #[test]
