@@ -46,7 +46,8 @@ use origin::Origin;
 use quittance::{LifeRule, PoolSpec};
 use quittance_engine::{Settings, Sparing, Targets};
 use quittance_gateway::Limits;
-use quittance_lifecycle::{KeySettings, Kind, Policy};
+use quittance_lifecycle::{KeySettings, Kind, Money, Policy};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use types::EngineLimits;
@@ -94,6 +95,11 @@ pub(crate) struct Config {
     pub(crate) kinds: KindTable,
     /// How long answers live where that is not what their kind says.
     pub(crate) lifetimes: Vec<LifeRule>,
+    /// What an answer of a kind costs, where the provider does not tell.
+    pub(crate) prices: BTreeMap<String, Money>,
+    /// How many days the books are kept in detail, and how many at all.
+    pub(crate) books_days: u64,
+    pub(crate) sums_days: u64,
     /// To be there from the start.
     pub(crate) pools: Vec<PoolSpec>,
     /// In the order of the file: the first is asked first.
@@ -143,6 +149,12 @@ impl Config {
         settings.sparing = self.providers.first().map_or(self.sparing, |provider| provider.sparing);
         settings.lifetimes.clone_from(&self.lifetimes);
         settings.provider = self.providers.first().map(|provider| provider.name.clone()).unwrap_or_default();
+        settings.prices.clone_from(&self.prices);
+        settings
+            .prices
+            .extend(self.providers.first().map(|provider| provider.prices.clone()).unwrap_or_default());
+        settings.books_days = self.books_days;
+        settings.sums_days = self.sums_days;
         settings.kinds = std::sync::Arc::new(self.kinds());
         self.engine.apply(settings);
     }

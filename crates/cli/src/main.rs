@@ -1,10 +1,13 @@
 //! The `quittance` command. This is the only place with an environment, files of the operator's, the real streams and
 //! exit codes; whatever it does, it does through the library.
 
+mod audit;
 mod completions;
 mod config;
+mod csv;
 mod daemon;
 mod day;
+mod days;
 mod dead;
 mod demo;
 mod doctor;
@@ -19,6 +22,7 @@ mod outcome;
 mod output;
 mod place;
 mod pool;
+mod report;
 mod serve;
 mod sim;
 mod solve;
@@ -27,6 +31,7 @@ mod stockroom;
 mod store;
 mod table;
 mod tenant;
+mod terminal;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{Config, ConfigArgs, ConfigCommand, Environment};
@@ -97,6 +102,12 @@ enum Command {
     /// What the shelf has served, wasted and saved, for each target, and how the pools stand
     #[command(after_help = stock::AFTER_HELP)]
     Stock(stock::StockArgs),
+    /// The books: what was asked, paid and saved, by day, tenant, site, kind or provider
+    #[command(after_help = report::AFTER_HELP)]
+    Report(report::ReportArgs),
+    /// Every cent: each paid attempt, why it was made, and who got its answer
+    #[command(after_help = audit::AFTER_HELP)]
+    Audit(audit::AuditArgs),
     /// Who works on a shared store, and how they are
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
@@ -161,6 +172,14 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
         Command::Stock(stock) => {
             let environment = Environment::of_process();
             block_on(stock::run(stock, &load()?, &environment))
+        }
+        Command::Report(report) => {
+            let environment = Environment::of_process();
+            block_on(report::run(report, &load()?, &environment))
+        }
+        Command::Audit(audit) => {
+            let environment = Environment::of_process();
+            block_on(audit::run(audit, &load()?, &environment))
         }
         Command::Nodes(nodes) => block_on(nodes::run(nodes, &load()?)),
         Command::Doctor(doctor) => block_on(doctor::run(doctor, &load()?)),

@@ -3,8 +3,10 @@
 
 mod about;
 mod admin;
+mod audit;
 mod bulk;
 mod caller;
+mod days;
 mod dead;
 mod events;
 mod find;
@@ -17,9 +19,11 @@ mod page;
 mod pool_wish;
 mod pools;
 mod problem;
+mod report;
 mod shown;
 mod stock;
 mod story;
+mod sums;
 mod told;
 mod wish;
 
@@ -189,6 +193,8 @@ fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
         .routes(routes!(dead::drop_dead))
         .routes(routes!(admin::release))
         .routes(routes!(admin::state))
+        .routes(routes!(report::report))
+        .routes(routes!(audit::audit))
         .routes(routes!(nodes::nodes))
         .routes(routes!(pools::list))
         .routes(routes!(pools::read, pools::set, pools::remove))

@@ -2,13 +2,16 @@
 //! back; then orders, sheets (pools, and what reports have taught), books and the callback secret are copied, and compared. Whoever is interrupted begins again: what
 //! is there already is left as it is.
 
+mod books;
+
 use crate::place::{Opened, SecretError};
 use crate::secret;
+use books::{BOOKS_MARK, NEXT_MARK, all_books, copy_books, lines_done};
 use futures_util::stream::{self, StreamExt};
 use quittance_lifecycle::{Key, Order, Tally, Timestamp};
 use quittance_ports::roster::SILENT_AFTER;
 use quittance_ports::{
-    Commit, Day, Roll, Roster, SheetFound, SheetWritten, Store, StoreError, Version, Versioned, Which,
+    Commit, Roll, Roster, SheetFound, SheetWritten, Store, StoreError, Version, Versioned, Which,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,8 +26,6 @@ const MOVING: &str = "its orders are being moved to ";
 const MOVED: &str = "its orders have moved to ";
 /// And of the store that they are moved to.
 const FILLING: &str = "orders are being moved here, under the address ";
-/// Follows the address, with the number of lines of the books that were copied.
-const BOOKS_MARK: &str = "; lines of the books that were copied: ";
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,9 +132,9 @@ pub async fn copy(
     if let Some(note) = to.roster.sealed().await? {
         return Err(CopyError::TargetSealed { note });
     }
-    let lines_done = match Before::of(from.roster.sealed().await?.as_deref(), address) {
+    let done = match Before::of(from.roster.sealed().await?.as_deref(), address) {
         Before::Nothing => 0,
-        Before::Begun { lines } => lines,
+        Before::Begun { lines, next } => lines_done(from, to, lines, next).await?,
         // Where they went they may have ended and been forgotten since: to copy them again would bring them back to life.
         Before::Done => {
             to.roster.set_filling(None).await?;
@@ -143,12 +144,12 @@ pub async fn copy(
     };
     close_to_nodes(from, to, address).await?;
     let moving = format!("{MOVING}{address}");
-    from.roster.seal(Some(&format!("{moving}{BOOKS_MARK}{lines_done}"))).await?;
+    from.roster.seal(Some(&format!("{moving}{BOOKS_MARK}{done}"))).await?;
     let mut copied = Copied { left_behind: live(&from.roster.roll().await?), ..Copied::default() };
     copied.other_secret = copy_secret(from, to).await?;
     copy_orders(from, to, &mut copied, progress).await?;
     copy_sheets(&*from.roster, &*to.roster, &mut copied).await?;
-    copied.lines = copy_books(from, to, lines_done, &moving, progress).await?;
+    copied.lines = copy_books(from, to, done, &moving, progress).await?;
     compare(from, to, &mut copied, progress).await?;
     // What is not there yet may be there next time.
     if copied.has_all() {
@@ -185,6 +186,7 @@ enum Before {
     Nothing,
     Begun {
         lines: usize,
+        next: Option<u64>,
     },
     Done,
     Another {
@@ -197,7 +199,10 @@ impl Before {
         let Some(note) = note else { return Self::Nothing };
         if let Some(rest) = note.strip_prefix(MOVING) {
             return match rest.rsplit_once(BOOKS_MARK) {
-                Some((to, lines)) if to == address => Self::Begun { lines: lines.parse().unwrap_or(0) },
+                Some((to, lines)) if to == address => {
+                    let (lines, next) = lines.split_once(NEXT_MARK).unwrap_or((lines, ""));
+                    Self::Begun { lines: lines.parse().unwrap_or(0), next: next.parse().ok() }
+                }
                 _ => Self::Another { note: note.to_owned() },
             };
         }
@@ -324,28 +329,6 @@ async fn put_sheet(
             to.write_sheet(name, version, Some(sheet)).await
         }
     }
-}
-
-async fn all_books(store: &dyn Store) -> Result<Vec<(quittance_ports::Line, Tally)>, StoreError> {
-    store.books(Day(0), Day::of(Timestamp::MAX)).await
-}
-
-/// The old store's note says how many lines are done, so that none is added again; if the world ends between a line and
-/// the note, that one is.
-async fn copy_books(
-    from: &Opened,
-    to: &Opened,
-    done: usize,
-    moving: &str,
-    progress: &mut (dyn FnMut(Progress) + Send),
-) -> Result<usize, StoreError> {
-    let lines = all_books(&*from.store).await?;
-    for (number, (line, tally)) in lines.iter().enumerate().skip(done) {
-        to.store.count(line, tally).await?;
-        from.roster.seal(Some(&format!("{moving}{BOOKS_MARK}{}", number + 1))).await?;
-        progress(Progress::Books { lines: number + 1, of: lines.len() });
-    }
-    Ok(lines.len().saturating_sub(done))
 }
 
 async fn compare(

@@ -4,7 +4,7 @@
 use super::Config;
 use super::check;
 use super::effective::Effective;
-use super::entries::{list_at, providers, reuse_named, sparing, tenants, without_slash};
+use super::entries::{list_at, prices, providers, reuse_named, sparing, tenants, without_slash};
 use super::error::ConfigError;
 use super::layers::Environment;
 use super::lifetimes::lifetimes;
@@ -22,6 +22,7 @@ use quittance_lifecycle::{Backoff, FaultClass, FaultTable, Jitter, KeySettings, 
 pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<Config, ConfigError> {
     check::relations(&effective)?;
     check::names(&effective)?;
+    check::books(&effective)?;
     let kinds = kinds(&effective);
     check::kinds(&effective, &kinds)?;
     let providers = providers(&effective, environment)?;
@@ -51,6 +52,9 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
         engine: engine(&effective),
         sparing: sparing(&effective, &Name::of(["provider_rules"])),
         reuse: reuse(&effective),
+        books_days: effective.count("books.detail_days"),
+        sums_days: effective.count("books.sum_days"),
+        prices: prices(&effective, &Name::of(["prices"])),
         pools: pools(&effective)?,
         lifetimes: lifetimes(&effective, &kinds, &providers)?,
         kinds,

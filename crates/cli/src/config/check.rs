@@ -126,8 +126,27 @@ fn bad_value(name: &Name, at: &Origin, expected: String) -> ConfigError {
     ConfigError::BadValue { name: name.to_string(), at: at.clone(), found: "a wrong name".into(), expected }
 }
 
+/// Sums of days that are still kept in detail would be forgotten with the detail.
+pub(crate) fn books(effective: &Effective) -> Result<(), ConfigError> {
+    let [detail, sums] = ["books.detail_days", "books.sum_days"];
+    if effective.count::<u64>(detail) <= effective.count(sums) {
+        return Ok(());
+    }
+    let blamed = if effective.held(sums).origin == Origin::Default { detail } else { sums };
+    let held = effective.held(blamed);
+    Err(ConfigError::Unsound {
+        name: blamed.into(),
+        at: held.origin.clone(),
+        problem: format!("is {}", held.value),
+        remedy: format!("days in detail are days that are kept: set `{sums}` to at least `{detail}`"),
+    })
+}
+
 pub(crate) fn kinds(effective: &Effective, table: &KindTable) -> Result<(), ConfigError> {
-    for path in [vec!["kinds"], vec!["reuse", "kinds"]] {
+    let providers = effective.of_list("provider");
+    let of_providers = providers.iter().map(|label| vec!["provider", label, "prices"]);
+    let tables = [vec!["kinds"], vec!["reuse", "kinds"], vec!["prices"]].into_iter().chain(of_providers);
+    for path in tables {
         let depth = path.len();
         for (name, held) in effective.below(&Name::of(path)) {
             known_kind(table, name.segments().nth(depth).unwrap_or_default(), name, &held.origin)?;

@@ -1,6 +1,6 @@
 //! Providers and tenants, entry by entry: what each says itself, what it must say, and what follows from its profile.
 
-use super::effective::Effective;
+use super::effective::{Effective, Held};
 use super::error::ConfigError;
 use super::layers::Environment;
 use super::name::Name;
@@ -15,7 +15,7 @@ use quittance_classic::profile::PollQuota;
 use quittance_engine::Sparing;
 use quittance_engine::targets::HostPattern;
 use quittance_json::Flavour;
-use quittance_lifecycle::{FaultClass, Reuse};
+use quittance_lifecycle::{FaultClass, Money, Reuse};
 use std::collections::BTreeMap;
 
 /// The entries of `[[provider]]`.
@@ -66,6 +66,7 @@ fn provider(
         extra_ca: certificates(effective, &table.below("ca_file"))?,
         sparing: sparing(effective, &table),
         corrections: corrections(effective, &table),
+        prices: prices(effective, &table.below("prices")),
     })
 }
 
@@ -120,6 +121,15 @@ fn corrections(effective: &Effective, provider: &Name) -> BTreeMap<String, Fault
         (name.last().to_owned(), class(name).expect("classes are checked when they are read"))
     });
     corrected.collect()
+}
+
+/// What an answer of each kind costs, by this table.
+pub(super) fn prices(effective: &Effective, table: &Name) -> BTreeMap<String, Money> {
+    let price = |(name, held): (&Name, &Held)| match held.value {
+        Value::Money(price) => Some((name.last().to_owned(), price)),
+        _ => None,
+    };
+    effective.below(table).filter_map(price).collect()
 }
 
 /// Which protocol it speaks, and as whom; none if that is not said.

@@ -38,7 +38,7 @@ impl Setting {
 
     /// Hosts and codes have characters that no variable can have in its name, so those rows have none.
     pub(crate) fn variable(&self) -> Option<String> {
-        (self.leaf() != "*" || self.path == "reuse.kinds.*")
+        (self.leaf() != "*" || ["reuse.kinds.*", "prices.*"].contains(&self.path))
             .then(|| PREFIX.to_owned() + &self.path.to_ascii_uppercase().replace('.', "_"))
     }
 

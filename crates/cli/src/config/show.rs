@@ -221,9 +221,9 @@ impl Page<'_> {
         let config = self.config;
         for label in config.effective.of_list(list) {
             let table = Name::of([list, &label]);
-            let (heading, nested) = match list {
-                POOLS => (format!("[{table}]"), table.below("params")),
-                _ => (format!("[[{list}]]"), table.below("faults")),
+            let (heading, nested): (_, &[&str]) = match list {
+                POOLS => (format!("[{table}]"), &["params"]),
+                _ => (format!("[[{list}]]"), &["faults", "prices"]),
             };
             self.heading(&heading);
             for setting in settings().filter(|setting| setting.segments().next() == Some(list)) {
@@ -234,15 +234,19 @@ impl Page<'_> {
                     self.secret(&table.below(secret).to_string());
                 }
             }
-            if config.effective.below(&nested).next().is_some() {
-                // Below an entry of a list it is the last one that is meant.
-                let above =
-                    if list == POOLS { nested.to_string() } else { format!("{list}.{}", nested.last()) };
-                self.heading(&format!("[{above}]"));
-            }
-            for (name, held) in config.effective.below(&nested) {
-                self.line(name.last(), held);
-            }
+            nested.iter().for_each(|key| self.nested(list, &table.below(key)));
+        }
+    }
+
+    fn nested(&mut self, list: &str, table: &Name) {
+        let config = self.config;
+        if config.effective.below(table).next().is_some() {
+            // Below an entry of a list it is the last one that is meant.
+            let above = if list == POOLS { table.to_string() } else { format!("{list}.{}", table.last()) };
+            self.heading(&format!("[{above}]"));
+        }
+        for (name, held) in config.effective.below(table) {
+            self.line(name.last(), held);
         }
     }
 }

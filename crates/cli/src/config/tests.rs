@@ -8,7 +8,8 @@ mod store;
 mod wrong;
 
 use super::{Config, ConfigArgs, ConfigCommand, ConfigError, Environment, StoreUrl, run};
-use quittance_lifecycle::{FaultClass, Policy, Preset, Reuse};
+use quittance_engine::Settings;
+use quittance_lifecycle::{FaultClass, Money, Policy, Preset, Reuse};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -110,6 +111,11 @@ proxy_counts = true
 window = "10m"
 [provider_rules]
 retry_share = 0.25
+[prices]
+turnstile = 0.00299
+image = 0.0005
+[books]
+detail_days = 3
 [reuse]
 default = "exclusive"
 [reuse.kinds]
@@ -134,6 +140,8 @@ trip_at = 9
 [provider.faults]
 ERROR_BAD_PROXY = "busy"
 "ERROR: 1001" = "unreachable"
+[provider.prices]
+image = "0.001"
 [[provider]]
 name = "main"
 profile = "captchaai"
@@ -221,6 +229,12 @@ fn everything_that_can_be_said_is_understood() {
     assert_eq!(second.codes().classify("ERROR: 1001").class, FaultClass::Unreachable);
     assert_eq!(main.codes().classify("ERROR: 1001").class, FaultClass::Busy);
     assert_eq!(main.key.get().unwrap().reveal(), "the-key-in-a-file");
+    let mut engine = Settings::new(0, |_| None);
+    config.apply(&mut engine);
+    let price = |kind: &str| engine.prices.get(kind).copied();
+    assert_eq!(price("turnstile"), Some(Money(2_990)), "the price for all");
+    assert_eq!((price("image"), price("hcaptcha")), (Some(Money(1_000)), None), "the first provider's own");
+    assert_eq!((engine.books_days, engine.sums_days), (3, 400));
     let kinds = config.kinds();
     assert_eq!(kinds("recaptcha_v2").unwrap().life, Some(Duration::from_secs(100)));
     assert_eq!(kinds("recaptcha_v2").unwrap().pace, quittance_catalog::kind("recaptcha_v2").unwrap().pace);

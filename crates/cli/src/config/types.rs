@@ -9,7 +9,7 @@ use quittance_engine::targets::HostPattern;
 use quittance_engine::{Settings, Sparing, Targets};
 use quittance_gateway::{Allowed, OutboundSettings, Rate, TenantSettings};
 use quittance_json::Flavour;
-use quittance_lifecycle::{FaultClass, Kind, Pace, Reuse};
+use quittance_lifecycle::{FaultClass, Kind, Money, Pace, Reuse};
 use quittance_provider_json::{ApiKey as JsonApiKey, Settings as JsonSettings};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -60,6 +60,8 @@ pub(crate) struct ProviderConfig {
     pub(crate) sparing: Sparing,
     /// What the operator knows better about its codes.
     pub(crate) corrections: BTreeMap<String, FaultClass>,
+    /// What its answers cost by kind, where that is not what `prices` says.
+    pub(crate) prices: BTreeMap<String, Money>,
 }
 
 impl ProviderConfig {

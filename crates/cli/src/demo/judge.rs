@@ -5,10 +5,10 @@ use super::Plan;
 use super::captcha::mark;
 use super::report::{Ends, Report};
 use super::storm::Evidence;
-use quittance::lifecycle::{Attempt, Order, Phase, Progress, Value as Param};
+use quittance::lifecycle::{Attempt, Beat, Order, Phase, Progress, Value as Param};
 use quittance_simulator::{Entry, Shown};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One captcha, seen from both sides.
 #[derive(Default)]
@@ -131,6 +131,15 @@ fn books_equal_ledger(evidence: &Evidence, taken_in_doubt: u64, breaches: &mut V
             books.paid
         ));
     }
+    let answered: BTreeSet<&str> = evidence.orders.iter().flat_map(|order| answered(order)).collect();
+    let charged = evidence.ledger.tasks.iter().filter(|task| answered.contains(task.id.as_str()));
+    let charged: u64 = charged.map(|task| task.price_micros).sum();
+    if books.cost_micros != charged {
+        breaches.push(format!(
+            "in plain sight: the books say {} millionths, the ledger {charged} for the same answers",
+            books.cost_micros
+        ));
+    }
     let on_record = |count: fn(&Order) -> u64| evidence.orders.iter().map(|order| count(order)).sum::<u64>();
     let pairs = [
         ("attempts", books.attempts, on_record(|order| order.last_attempt.into())),
@@ -146,6 +155,20 @@ fn books_equal_ledger(evidence: &Evidence, taken_in_doubt: u64, breaches: &mut V
             breaches.push(format!("in plain sight: the books say {booked} {what}, the records {found}"));
         }
     }
+}
+
+/// The tasks that brought an answer, by the provider's names.
+fn answered(order: &Order) -> impl Iterator<Item = &str> {
+    let own = order.attempts.iter().filter(|attempt| {
+        attempt.made_for.is_none() && matches!(attempt.progress, Progress::Answered | Progress::Spare { .. })
+    });
+    own.filter_map(|attempt| {
+        let told = order.story.entries.iter().find_map(|entry| match &entry.beat {
+            Beat::Accepted { attempt: number, task } if *number == attempt.number => Some(task.as_str()),
+            _ => None,
+        });
+        attempt.task.as_deref().or(told)
+    })
 }
 
 /// How the requests ended. Every answer must be one that the provider gave for this very captcha.

@@ -186,6 +186,12 @@ p99 = "1s"
 p50 = "300ms"
 p95 = "600ms"
 p99 = "1s"
+
+# What the simulator takes; callbacks tell no price.
+[prices]
+recaptcha_v2 = 0.00299
+turnstile = 0.00299
+image = 0.0005
 "#
     )
 }

@@ -2,6 +2,7 @@
 //! never lives for long; then calm, and everything that was ever accepted must have come to an end, paid for once but
 //! for the doubts that the books list.
 
+use crate::books::books_equal_ledger;
 use crate::engine::{Ended, Engine};
 use crate::provider::{Ledger, Sim};
 use crate::room::{Room, line, page};
@@ -248,6 +249,7 @@ fn two_hundred_kills_at_random_moments_lose_nothing_and_pay_nothing_twice() {
             });
             nothing_is_lost(&callers, &room.dead_letters(), &ledger);
             paid_once(&ended, &ledger);
+            books_equal_ledger(&room, &sim);
             assert!(ledger.accepted() > u64::from(KILLS), "a storm in which little happened proves little");
         })
     });

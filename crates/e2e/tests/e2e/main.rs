@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod binary;
+mod books;
 mod clients;
 mod commands;
 mod crowd;

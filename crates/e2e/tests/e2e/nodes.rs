@@ -6,7 +6,7 @@ mod balancer;
 mod caller;
 mod clocks;
 mod deaths;
-mod fleet;
+pub(crate) mod fleet;
 mod herd;
 mod judge;
 mod load;

@@ -175,6 +175,14 @@ others_first = "300ms"
 p50 = "100ms"
 p95 = "300ms"
 p99 = "800ms"
+
+# The simulator's: callbacks tell none.
+[prices]
+recaptcha_v2 = 0.00299
+recaptcha_v3 = 0.00299
+turnstile = 0.00299
+hcaptcha = 0.00299
+image = 0.0005
 "#
     )
 }

@@ -3,7 +3,8 @@
 
 use super::Room;
 use super::caller::Watcher;
-use super::moment::{date_text, decimal, read_date};
+use super::days::read_days;
+use super::moment::{date_text, decimal};
 use super::orders::store_trouble;
 use super::pools::{PoolInShort, share};
 use super::problem::{Refused, problems};
@@ -54,22 +55,8 @@ impl FromRequestParts<Room> for Days {
         let Query(DaysQuery { from, to }) = query.map_err(|_| {
             Refused::bad("query", "There are `from` and `to`, and each is given once at most.")
         })?;
-        let read = |field: &str, text: Option<String>| match text {
-            None => Ok(None),
-            Some(text) => read_date(&text)
-                .map(Some)
-                .ok_or_else(|| Refused::bad(field, format!("`{field}` is a day like 2026-11-16."))),
-        };
-        let Day(today) = Day::of(room.desk.clock().now());
-        let (from, to) = (read("from", from)?, read("to", to)?);
-        let to_day = to.unwrap_or_else(|| from.map_or(today, |from| from.max(today)));
-        let from = from.unwrap_or_else(|| to_day.min(today));
-        if from > to_day || to_day - from >= DAYS_MAX {
-            let words =
-                format!("`from` is not after `to`, and there are at most {DAYS_MAX} days between them.");
-            return Err(Refused::bad("from", words));
-        }
-        Ok(Self { from: Day(from), to: Day(to_day) })
+        let (from, to) = read_days(from, to, room.desk.clock().now(), DAYS_MAX)?;
+        Ok(Self { from, to })
     }
 }
 

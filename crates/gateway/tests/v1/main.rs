@@ -4,6 +4,7 @@
 
 mod about;
 mod admin;
+mod books;
 mod counting_store;
 mod dead;
 mod events;

@@ -215,4 +215,5 @@ pub(super) static ROWS: &[Setting] = &[
     optional("provider.*.retry_burst", SOME, "overrules provider_rules for this provider"),
     optional("provider.*.retry_trickle", POSITIVE, "overrules provider_rules for this provider"),
     optional("provider.*.faults.*", Shape::Class, "the class of fault that this code of the provider means"),
+    optional("provider.*.prices.*", Shape::Money, "overrules `prices` for this provider"),
 ];

@@ -54,9 +54,10 @@ fn fields(config: &Config) -> Fields {
         poll_wait: "engine.poll_wait",
         place_wait: "engine.place_wait",
         others_first: "engine.others_first",
-        count_span: "engine.count_span";
-        node, policy, keys, kinds, lifetimes, targets, sparing, callback, rules, on_commit, provider, prices, books_days,
-        sums_days
+        count_span: "engine.count_span",
+        books_days: "books.detail_days",
+        sums_days: "books.sum_days";
+        node, policy, keys, kinds, lifetimes, targets, sparing, callback, rules, on_commit, provider, prices
     } = &engine);
     named!(
         fields,

@@ -231,3 +231,17 @@ fn a_file_that_cannot_be_read_is_told() {
     std::fs::create_dir(place.path("folder")).unwrap();
     says(&place, &["folder cannot be read"]);
 }
+
+#[test]
+fn prices_and_books_that_make_no_sense_are_told() {
+    check("[prices]\nimge = 0.1", &["quittance.toml:2", "prices.imge", "did you mean `image`?"]);
+    check("[prices]\nimage = \"cheap\"", &["quittance.toml:2", "prices.image", "an amount"]);
+    check("prices = 1", &["quittance.toml:1", "prices"]);
+    check(
+        "[[provider]]\nname = \"main\"\n[provider.prices]\nimge = 1",
+        &["quittance.toml:4", "provider.main.prices.imge", "`image`"],
+    );
+    check("[books]\ndetail_days = 401", &["books.detail_days", "is 401", "`books.sum_days`"]);
+    check("[books]\nsum_days = 3", &["quittance.toml:2", "books.sum_days", "is 3"]);
+    check("[books]\ndetail_days = 0", &["books.detail_days", "from 1 to 3660"]);
+}

@@ -1,6 +1,7 @@
 //! The judge of what nodes did together: what callers were told, the provider's ledger, the books of the store and its
 //! dead letters must agree, whatever happened meanwhile.
 
+use crate::books::books_equal_ledger;
 use crate::death::paid_once;
 use crate::engine::Ended;
 use crate::nodes::fleet::Fleet;
@@ -53,6 +54,7 @@ pub(crate) fn judge_at(room: &Room, told: Told, sim: &Sim) -> Verdict {
     assert!(told.wrong.is_empty(), "no protocol knows this: {:#?}", told.wrong);
     nothing_is_lost(&told, &room.dead_letters(), &ledger);
     paid_once(&ended, &ledger);
+    books_equal_ledger(room, sim);
     let (taken, bought) = (ledger.accepted(), ledger.by_page().len() as u64);
     Verdict { told, ended, taken, bought }
 }

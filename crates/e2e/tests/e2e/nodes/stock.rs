@@ -2,6 +2,7 @@
 //! answer goes to two, the pool is never larger than it was told to be, and it is full again afterwards.
 
 use super::{on_both_stores, tell};
+use crate::books::books_equal_ledger;
 use crate::death::Dice;
 use crate::nodes::caller::{Caller, Heard, native};
 use crate::nodes::deaths::QUICK;
@@ -109,6 +110,7 @@ fn a_pool_that_three_nodes_keep_gives_each_answer_once_although_they_are_killed(
     assert!(from_stock >= 2 * SIZE, "{from_stock} of {ORDERS} from the shelf: it was never refilled");
     // What was bought was given, stands on the shelf, or belonged to somebody whose node died before he heard of it.
     assert!((ORDERS + SIZE..=ORDERS + SIZE + 10 * KILLS).contains(&bought), "{bought} bought");
+    books_equal_ledger(&fleet.nodes[0].room, &sim);
     fleet.rest_in_peace();
 }
 

@@ -1,0 +1,303 @@
+//! Our attempts against their tasks: what is the same, what only one side has, and which of our doubts may explain it. Nothing is
+//! explained twice.
+
+use super::entry::Entry;
+use super::ledger::{Ledger, Theirs};
+use crate::config::money;
+use quittance::lifecycle::Money;
+use serde_json::{Value, json};
+
+/// How many of a sort are told one by one; the rest is counted.
+const TOLD_MAX: usize = 100;
+/// So many attempts without a name are remembered; more explain nothing, and are counted.
+const NAMELESS_MAX: usize = 100_000;
+/// How far apart a submit and what became of it can be.
+const APART_MS_MAX: u64 = 10 * 60 * 1000;
+
+#[derive(Debug)]
+pub(super) struct Comparison {
+    /// What has not been met yet.
+    theirs: Ledger,
+    /// Attempts whose task nobody ever named to us, or whose story no longer tells it.
+    nameless: Vec<Entry>,
+    compared: Compared,
+}
+
+/// What came of it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Compared {
+    pub(super) matched: u64,
+    /// What they have charged for those.
+    pub(super) matched_micros: u64,
+    /// Of these the part for which no answer ever came.
+    pub(super) unanswered: u64,
+    pub(super) unanswered_micros: u64,
+    /// And the part that we had booked and they have given back.
+    pub(super) given_back: u64,
+    pub(super) given_back_micros: u64,
+    /// Only they have these: taken although we never heard of it, or by orders that are no longer on record.
+    pub(super) by_doubt: u64,
+    pub(super) by_doubt_micros: u64,
+    pub(super) forgotten: u64,
+    pub(super) forgotten_micros: u64,
+    /// What nothing explains.
+    pub(super) theirs_only: u64,
+    pub(super) theirs_only_micros: u64,
+    pub(super) ours_only: u64,
+    pub(super) priced_otherwise: u64,
+    /// Attempts without a name that there was no room for.
+    pub(super) passed_over: u64,
+    /// In words, the first of each sort.
+    pub(super) told: Vec<String>,
+}
+
+impl Compared {
+    pub(super) const fn is_explained(&self) -> bool {
+        self.theirs_only == 0 && self.ours_only == 0 && self.priced_otherwise == 0
+    }
+
+    /// Both have it.
+    fn meet(&mut self, ours: &Entry, task: &str, theirs: &Theirs) {
+        self.matched += 1;
+        self.matched_micros += theirs.cost.0;
+        if theirs.cost.0 == ours.cost_micros {
+            return;
+        }
+        // A caller reported the answer bad, and they believed him.
+        if !theirs.is_charged {
+            self.given_back += 1;
+            self.given_back_micros += ours.cost_micros;
+            return;
+        }
+        if !ours.is_answered() && ours.cost_micros == 0 {
+            self.unanswered += 1;
+            self.unanswered_micros += theirs.cost.0;
+            return;
+        }
+        self.priced_otherwise += 1;
+        self.tell(self.priced_otherwise, || {
+            let hint = match ours.cost_micros {
+                0 => " (nobody told us a price: set `prices` in the configuration)",
+                _ => "",
+            };
+            let (paid, charged) = (amount(ours.cost_micros), amount(theirs.cost.0));
+            format!(
+                "order {}, task {task}: {paid} in our books, {charged} in their ledger{hint}",
+                ours.order()
+            )
+        });
+    }
+
+    /// It was taken, and no word of that ever reached us.
+    fn explain(&mut self, doubt: &Entry, task: &str, theirs: &Theirs) {
+        self.by_doubt += 1;
+        self.by_doubt_micros += theirs.cost.0;
+        self.tell(self.by_doubt, || {
+            format!(
+                "task {task}, {}: only they have it; the doubt about order {}, attempt {}, may explain it",
+                amount(theirs.cost.0),
+                doubt.order(),
+                doubt.attempt
+            )
+        });
+    }
+
+    fn tell(&mut self, count: u64, words: impl FnOnce() -> String) {
+        if count <= TOLD_MAX as u64 {
+            self.told.push(words());
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "matched": self.matched, "matched_micros": self.matched_micros,
+            "unanswered": self.unanswered, "unanswered_micros": self.unanswered_micros,
+            "given_back": self.given_back, "given_back_micros": self.given_back_micros,
+            "explained_by_doubt": self.by_doubt, "explained_by_doubt_micros": self.by_doubt_micros,
+            "no_longer_on_record": self.forgotten, "no_longer_on_record_micros": self.forgotten_micros,
+            "theirs_only": self.theirs_only, "theirs_only_micros": self.theirs_only_micros,
+            "ours_only": self.ours_only, "priced_otherwise": self.priced_otherwise,
+            "passed_over": self.passed_over, "told": self.told, "is_explained": self.is_explained(),
+        })
+    }
+}
+
+fn amount(micros: u64) -> String {
+    money::render(Money(micros))
+}
+
+impl Comparison {
+    pub(super) fn of(theirs: Ledger) -> Self {
+        Self { theirs, nameless: Vec::new(), compared: Compared::default() }
+    }
+
+    pub(super) fn see(&mut self, entry: Entry) {
+        let Some(task) = entry.task.as_ref() else {
+            match self.nameless.len() {
+                NAMELESS_MAX => self.compared.passed_over += 1,
+                _ => self.nameless.push(entry),
+            }
+            return;
+        };
+        match self.theirs.remove(task) {
+            Some(theirs) => self.compared.meet(&entry, task, &theirs),
+            None => {
+                self.compared.ours_only += 1;
+                self.compared.tell(self.compared.ours_only, || {
+                    format!("order {}, attempt {}: they have no task {task}", entry.order(), entry.attempt)
+                });
+            }
+        }
+    }
+
+    /// `forgotten` is how many payments the books know of orders that are no longer on record.
+    pub(super) fn end(self, forgotten: u64) -> Compared {
+        let Self { mut theirs, nameless, mut compared } = self;
+        let mut left = forgotten;
+        // What was certainly taken is one of theirs, whatever it is called, and must not be left to a doubt.
+        let (known, mut doubts): (Vec<Entry>, Vec<Entry>) = nameless.into_iter().partition(Entry::is_known);
+        for ours in known {
+            let Some(task) = likeliest(&theirs, &ours) else { continue };
+            if let Some(found) = theirs.remove(&task) {
+                compared.meet(&ours, &task, &found);
+            }
+        }
+        let mut theirs: Vec<_> = theirs.iter().filter(|(_, theirs)| !theirs.is_of_other_days).collect();
+        // What has cost money is to be explained first.
+        theirs.sort_by_key(|(_, theirs)| !theirs.is_charged);
+        for (task, theirs) in theirs {
+            match nearest(&doubts, theirs).map(|at| doubts.swap_remove(at)) {
+                Some(doubt) => compared.explain(&doubt, task, theirs),
+                None if !theirs.is_charged => {}
+                None if left > 0 => {
+                    left -= 1;
+                    compared.forgotten += 1;
+                    compared.forgotten_micros += theirs.cost.0;
+                }
+                None => {
+                    compared.theirs_only += 1;
+                    compared.theirs_only_micros += theirs.cost.0;
+                    compared.tell(compared.theirs_only, || {
+                        let cost = amount(theirs.cost.0);
+                        format!("task {task}, {cost}: only they have it, and nothing explains it")
+                    });
+                }
+            }
+        }
+        compared
+    }
+}
+
+/// How far apart in time they are, if they may be the same: for one site, as far as that is known.
+fn apart(ours: &Entry, theirs: &Theirs) -> Option<u64> {
+    let apart = theirs.at_ms.map_or(0, |at| at.abs_diff(ours.sent_ms));
+    let is_of_site = theirs.site.as_deref().is_none_or(|site| site == ours.site);
+    (is_of_site && apart <= APART_MS_MAX).then_some(apart)
+}
+
+/// Which doubt may explain it.
+fn nearest(doubts: &[Entry], theirs: &Theirs) -> Option<usize> {
+    let fitting = doubts.iter().enumerate().filter_map(|(at, doubt)| Some((apart(doubt, theirs)?, at)));
+    fitting.min().map(|(_, at)| at)
+}
+
+/// Which task an attempt was whose name we do not know. For what came to nothing the money was most likely given back.
+fn likeliest(theirs: &Ledger, ours: &Entry) -> Option<String> {
+    let fitting = theirs.iter().filter_map(|(task, theirs)| {
+        let is_odd = theirs.is_charged == (ours.state == "faulted");
+        Some(((is_odd, apart(ours, theirs)?), task))
+    });
+    fitting.min().map(|(_, task)| task.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::tests::answered;
+    use super::*;
+
+    fn theirs(micros: u64) -> Theirs {
+        Theirs {
+            cost: Money(micros),
+            is_charged: micros > 0,
+            at_ms: Some(1_794_837_601_000),
+            site: Some("shop.example.com".into()),
+            is_of_other_days: false,
+        }
+    }
+
+    fn compared(ours: Vec<Entry>, tasks: &[(&str, Theirs)], forgotten: u64) -> Compared {
+        let ledger = tasks.iter().map(|(task, theirs)| ((*task).to_owned(), theirs.clone())).collect();
+        let mut comparison = Comparison::of(ledger);
+        ours.into_iter().for_each(|entry| comparison.see(entry));
+        comparison.end(forgotten)
+    }
+
+    fn doubt() -> Entry {
+        Entry { task: None, state: "in_doubt".into(), cost_micros: 0, ..answered("") }
+    }
+
+    #[test]
+    fn what_both_have_at_one_price_is_explained() {
+        let faulted = Entry { state: "faulted".into(), cost_micros: 0, ..answered("2") };
+        let found = compared(vec![answered("1"), faulted], &[("1", theirs(2990)), ("2", theirs(0))], 0);
+        assert_eq!((found.matched, found.matched_micros, found.unanswered), (2, 2990, 0));
+        assert!(found.is_explained() && found.told.is_empty(), "{found:?}");
+    }
+
+    #[test]
+    fn what_only_they_have_is_explained_by_one_doubt_each_and_then_by_nothing() {
+        let tasks = [("1", theirs(2990)), ("2", theirs(2990))];
+        let one = compared(vec![doubt()], &tasks, 0);
+        assert_eq!((one.by_doubt, one.theirs_only, one.theirs_only_micros), (1, 1, 2990));
+        assert!(!one.is_explained() && one.told.len() == 2, "{one:?}");
+        assert!(one.told[0].contains("the doubt about order 3f3f3f3f, attempt 1"), "{one:?}");
+        assert!(compared(vec![doubt(), doubt()], &tasks, 0).is_explained());
+        let forgotten = compared(vec![doubt()], &tasks, 1);
+        assert!(forgotten.is_explained() && forgotten.forgotten == 1, "{forgotten:?}");
+    }
+
+    #[test]
+    fn a_doubt_about_another_site_or_another_hour_explains_nothing() {
+        let elsewhere = Entry { site: "other.example.com".into(), ..doubt() };
+        let before = Entry { sent_ms: 1_794_830_000_000, ..doubt() };
+        let found = compared(vec![elsewhere, before], &[("1", theirs(2990))], 0);
+        assert_eq!((found.by_doubt, found.theirs_only), (0, 1));
+        let unknown = Theirs { at_ms: None, site: None, ..theirs(2990) };
+        assert!(compared(vec![doubt()], &[("1", unknown)], 0).is_explained());
+    }
+
+    /// A callback says that it could not be solved, and it is the first word of all: taken, and nameless.
+    #[test]
+    fn what_was_certainly_taken_is_not_left_to_a_doubt() {
+        let nameless = || Entry { task: None, cost_micros: 0, state: "faulted".into(), ..answered("") };
+        let tasks = [("1", theirs(0)), ("2", theirs(2990))];
+        let found = compared(vec![doubt(), nameless()], &tasks, 0);
+        assert_eq!((found.matched, found.by_doubt, found.by_doubt_micros), (1, 1, 2990), "{found:?}");
+        let found = compared(vec![doubt(), nameless()], &tasks[..1], 0);
+        assert_eq!((found.matched, found.by_doubt), (1, 0), "{found:?}");
+    }
+
+    #[test]
+    fn what_only_we_have_and_prices_that_differ_are_told() {
+        let found = compared(vec![answered("1"), answered("2")], &[("1", theirs(500))], 0);
+        assert_eq!((found.ours_only, found.priced_otherwise), (1, 1));
+        assert!(!found.is_explained());
+        let words = found.told.join("\n");
+        assert!(words.contains("0.00299 in our books, 0.0005 in their ledger"), "{words}");
+        assert!(words.contains("they have no task 2"), "{words}");
+        let untold = Entry { cost_micros: 0, ..answered("1") };
+        assert!(compared(vec![untold], &[("1", theirs(500))], 0).told[0].contains("`prices`"));
+    }
+
+    #[test]
+    fn a_task_that_never_answered_was_paid_for_all_the_same() {
+        let given_up = Entry { state: "given_up".into(), cost_micros: 0, ..answered("1") };
+        let found = compared(vec![given_up], &[("1", theirs(2990))], 0);
+        assert_eq!((found.unanswered, found.unanswered_micros), (1, 2990));
+        assert!(found.is_explained());
+        let back = compared(vec![answered("1")], &[("1", theirs(0))], 0);
+        assert!(back.is_explained() && back.given_back_micros == 2990, "{back:?}");
+        let other_day = Theirs { is_of_other_days: true, ..theirs(2990) };
+        assert!(compared(Vec::new(), &[("1", other_day)], 0).is_explained());
+    }
+}

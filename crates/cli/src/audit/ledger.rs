@@ -1,0 +1,245 @@
+//! The provider's own ledger, as far as it can be had: the simulator's, lines of JSON, or comma-separated values. Of each task only
+//! what is needed to compare is kept.
+
+use crate::config::money;
+use crate::csv;
+use crate::exit::{Exit, Trouble};
+use quittance::Day;
+use quittance::lifecycle::terms::page_host;
+use quittance::lifecycle::{Money, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+/// More than anybody buys in a month; each is kept in memory.
+const TASKS_MAX: usize = 5_000_000;
+/// The longest line of a table.
+const LINE_BYTES_MAX: u64 = 64 * 1024;
+
+/// What they say of one task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Theirs {
+    /// Nothing, if the money was given back.
+    pub(super) cost: Money,
+    pub(super) is_charged: bool,
+    pub(super) at_ms: Option<u64>,
+    pub(super) site: Option<Box<str>>,
+    /// Outside of these days; it may still be the other half of something at their edge.
+    pub(super) is_of_other_days: bool,
+}
+
+/// By the name of the task.
+pub(super) type Ledger = BTreeMap<String, Theirs>;
+
+/// A task, or a document with many.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Told {
+    tasks: Option<Vec<Told>>,
+    id: Option<Value>,
+    task: Option<Value>,
+    task_id: Option<Value>,
+    #[serde(rename = "taskId")]
+    task_id_too: Option<Value>,
+    cost: Option<Value>,
+    price: Option<Value>,
+    cost_micros: Option<u64>,
+    price_micros: Option<u64>,
+    charged: Option<bool>,
+    at_ms: Option<u64>,
+    accepted_at_ms: Option<u64>,
+    params: Option<Params>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Params {
+    pageurl: Option<Value>,
+}
+
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
+}
+
+impl Told {
+    fn task(self, days: (Day, Day)) -> Option<(String, Theirs)> {
+        let amount = self.cost.or(self.price).and_then(text).map(|amount| money::parse(&amount));
+        let cost = match (self.cost_micros.or(self.price_micros), amount) {
+            (Some(micros), _) => Money(micros),
+            (None, Some(amount)) => amount?,
+            (None, None) => return None,
+        };
+        let is_charged = self.charged.unwrap_or(true);
+        let at_ms = self.at_ms.or(self.accepted_at_ms);
+        let page = self.params.and_then(|params| text(params.pageurl?));
+        let site = page.and_then(|page| Some(page_host(&page).ok()?.to_lowercase().into()));
+        let day = at_ms.map(|at| Day::of(Timestamp::from_millis(at)));
+        let name = self.id.or(self.task).or(self.task_id).or(self.task_id_too).and_then(text)?;
+        let theirs = Theirs {
+            cost: if is_charged { cost } else { Money::default() },
+            is_charged,
+            at_ms,
+            site,
+            is_of_other_days: day.is_some_and(|day| !(days.0..=days.1).contains(&day)),
+        };
+        Some((name, theirs))
+    }
+}
+
+pub(super) fn read(path: &Path, from: Day, to: Day) -> Result<Ledger, Trouble> {
+    let shown = path.display();
+    let wrong = |why: String| Trouble::new(Exit::Usage, format!("the ledger {shown}: {why}"));
+    let file: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin()),
+        false => Box::new(File::open(path).map_err(|error| wrong(error.to_string()))?),
+    };
+    parse(BufReader::new(file), (from, to)).map_err(wrong)
+}
+
+fn parse(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
+    loop {
+        let begun = file.fill_buf().map_err(|error| error.to_string())?;
+        match begun.first() {
+            None => return Ok(Ledger::new()),
+            Some(byte) if byte.is_ascii_whitespace() => file.consume(1),
+            Some(b'{' | b'[') => return json(file, days),
+            Some(_) => return table(file, days),
+        }
+    }
+}
+
+fn add(ledger: &mut Ledger, told: Told, days: (Day, Day)) -> Result<(), String> {
+    let (task, theirs) = told.task(days).ok_or("a task has no id, or no cost that can be read")?;
+    if ledger.len() >= TASKS_MAX {
+        return Err(format!("it has more than {TASKS_MAX} tasks: compare fewer days at once"));
+    }
+    match ledger.insert(task, theirs) {
+        None => Ok(()),
+        Some(_) => Err("two of its tasks have the same id".to_owned()),
+    }
+}
+
+/// One document or one after the other, each a task, a list of them, or what the simulator tells.
+fn json(file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Document {
+        Many(Vec<Told>),
+        One(Box<Told>),
+    }
+    let mut ledger = Ledger::new();
+    for document in serde_json::Deserializer::from_reader(file).into_iter::<Document>() {
+        let tasks = match document.map_err(|error| error.to_string())? {
+            Document::Many(tasks) => tasks,
+            Document::One(mut told) => match told.tasks.take() {
+                Some(tasks) => tasks,
+                None => vec![*told],
+            },
+        };
+        tasks.into_iter().try_for_each(|told| add(&mut ledger, told, days))?;
+    }
+    Ok(ledger)
+}
+
+fn table(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
+    let (mut ledger, mut heading) = (Ledger::new(), None);
+    for number in 1.. {
+        let mut line = String::new();
+        let read = file.by_ref().take(LINE_BYTES_MAX).read_line(&mut line);
+        if read.map_err(|error| format!("line {number}: {error}"))? == 0 {
+            break;
+        }
+        if line.trim().is_empty() {
+            continue;
+        }
+        let cells = csv::read(&line).ok_or_else(|| format!("line {number}: a quote is not closed"))?;
+        match &heading {
+            None => heading = Some(cells),
+            Some(heading) => {
+                add(&mut ledger, of_cells(heading, cells), days)
+                    .map_err(|why| format!("line {number}: {why}"))?;
+            }
+        }
+    }
+    Ok(ledger)
+}
+
+fn of_cells(heading: &[String], cells: Vec<String>) -> Told {
+    let mut told = Told::default();
+    for (name, cell) in heading.iter().zip(cells).filter(|(_, cell)| !cell.trim().is_empty()) {
+        let (number, text) = (cell.trim().parse().ok(), Some(Value::from(cell.trim())));
+        match name.trim() {
+            "id" => told.id = text,
+            "task" => told.task = text,
+            "task_id" => told.task_id = text,
+            "taskId" => told.task_id_too = text,
+            "cost" => told.cost = text,
+            "price" => told.price = text,
+            "cost_micros" => told.cost_micros = number,
+            "price_micros" => told.price_micros = number,
+            "charged" => told.charged = Some(!matches!(cell.trim(), "false" | "0" | "no")),
+            "at_ms" => told.at_ms = number,
+            "accepted_at_ms" => told.accepted_at_ms = number,
+            _ => {}
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAYS: (Day, Day) = (Day(20_773), Day(20_773));
+
+    fn read(text: &str) -> Result<Ledger, String> {
+        parse(text.as_bytes(), DAYS)
+    }
+
+    #[test]
+    fn a_ledger_is_read_in_every_form_that_it_comes_in() {
+        let lines =
+            "{\"id\":7,\"cost\":\"0.00299\"}\n{\"task_id\":\"8\",\"price_micros\":500,\"charged\":false}\n";
+        let list = "[{\"taskId\":7,\"price\":0.00299},{\"task\":\"8\",\"cost\":0.0005,\"charged\":false}]";
+        let whole = "{\"now_ms\":1,\"tasks\":[{\"id\":\"7\",\"price_micros\":2990,\"charged\":true,\"params\":{}},\
+            {\"id\":\"8\",\"price_micros\":500,\"charged\":false,\"state\":\"failed\"}],\"totals\":{\"accepted\":2}}";
+        let table = "task_id,colour,cost,charged\n7,red,0.00299,true\n\n\"8\",blue,0.0005,false\r\n";
+        let expected = read(lines).unwrap();
+        assert_eq!(expected["7"].cost, Money(2990));
+        assert!(!expected["8"].is_charged && expected["8"].cost == Money(0));
+        for form in [list, whole, table] {
+            assert_eq!(read(form).unwrap(), expected, "{form}");
+        }
+        assert_eq!(read("  \n").unwrap(), Ledger::new());
+    }
+
+    #[test]
+    fn what_they_say_of_other_days_is_known_to_be() {
+        let ledger = read(
+            "{\"id\":1,\"cost\":1,\"at_ms\":1794837600000}{\"id\":2,\"cost\":1,\"accepted_at_ms\":1794700000000}",
+        );
+        let ledger = ledger.unwrap();
+        assert_eq!((ledger["1"].is_of_other_days, ledger["2"].is_of_other_days), (false, true));
+    }
+
+    #[test]
+    fn what_is_no_ledger_is_told_where_it_is_wrong() {
+        for (text, why) in [
+            ("{\"id\":1}", "no cost"),
+            ("{\"cost\":1}", "no id"),
+            ("{\"id\":1,\"cost\":\"x\"}", "cost"),
+            ("id,cost\n1,2\n1,3\n", "line 3: two of its tasks"),
+            ("id,cost\n\"1,2\n", "line 2: a quote"),
+            ("{\"id\":", "EOF"),
+        ] {
+            let said = read(text).unwrap_err();
+            assert!(said.contains(why), "{text}: {said}");
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What all attempts come to, and how that stands to the books and to the ledger.
+
+use super::compare::Compared;
+use super::entry::Entry;
+use crate::config::money;
+use crate::day;
+use crate::days::words;
+use crate::output::harmless;
+use crate::report::Sums;
+use quittance::Day;
+use quittance::lifecycle::Money;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    /// Attempts that the provider is known to have taken, and what their answers cost.
+    paid: u64,
+    cost_micros: u64,
+    doubles: u64,
+    by_state: BTreeMap<String, u64>,
+    pub(super) unreadable: u64,
+    pub(super) books: Sums,
+    pub(super) balance: Option<String>,
+    pub(super) compared: Option<Compared>,
+}
+
+fn amount(micros: u64) -> String {
+    money::render(Money(micros))
+}
+
+impl Summary {
+    pub(super) fn add(&mut self, entry: &Entry) {
+        self.paid += u64::from(entry.is_known());
+        self.cost_micros = self.cost_micros.saturating_add(entry.cost_micros);
+        self.doubles += u64::from(entry.possible_double);
+        *self.by_state.entry(entry.state.clone()).or_default() += 1;
+    }
+
+    /// How many payments the books know of that are no longer on record.
+    pub(super) fn forgotten(&self) -> u64 {
+        self.books.count("paid").saturating_sub(self.paid)
+    }
+
+    pub(super) fn is_explained(&self) -> bool {
+        self.compared.as_ref().is_none_or(Compared::is_explained)
+    }
+
+    pub(super) fn json(&self, from: Day, to: Day) -> Value {
+        json!({ "summary": {
+            "from": day::render(from), "to": day::render(to),
+            "paid": self.paid, "cost_micros": self.cost_micros, "possible_doubles": self.doubles,
+            "by_state": self.by_state, "unreadable": self.unreadable,
+            "books": { "paid": self.books.count("paid"), "cost_micros": self.books.count("cost_micros") },
+            "balance": self.balance, "ledger": self.compared.as_ref().map(Compared::json),
+            "is_explained": self.is_explained(),
+        } })
+    }
+
+    pub(super) fn text(&self, from: Day, to: Day) -> String {
+        let mut text = format!("\n{}, in UTC\n", words(from, to));
+        let states: Vec<String> = self
+            .by_state
+            .iter()
+            .map(|(state, count)| format!("{count} {}", state.replace('_', " ")))
+            .collect();
+        let states = if states.is_empty() { "none".to_owned() } else { states.join(", ") };
+        let (paid, cost) = (self.paid, amount(self.cost_micros));
+        _ = writeln!(text, "on record  {paid} attempts paid for, {cost} in all ({states})");
+        if self.doubles > 0 {
+            _ = writeln!(
+                text,
+                "           {} made while an earlier one may have been paid for",
+                self.doubles
+            );
+        }
+        if self.unreadable > 0 {
+            let count = self.unreadable;
+            _ = writeln!(text, "           {count} records cannot be read: see `quittance dead list`");
+        }
+        text += &self.books();
+        if let Some(balance) = &self.balance {
+            _ = writeln!(text, "balance    {}, as the provider says", harmless(balance));
+        }
+        if let Some(compared) = &self.compared {
+            text += &ledger(compared);
+        }
+        text
+    }
+
+    fn books(&self) -> String {
+        let (paid, micros) = (self.books.count("paid"), self.books.count("cost_micros"));
+        let mut text = format!("the books  {paid} paid for, {} in all", amount(micros));
+        _ = match (self.paid.cmp(&paid), self.cost_micros == micros) {
+            (std::cmp::Ordering::Equal, true) => writeln!(text, ": the same"),
+            (std::cmp::Ordering::Greater, _) => {
+                writeln!(text, "; the other {} were counted on another day", self.paid - paid)
+            }
+            _ => {
+                let money = amount(micros.saturating_sub(self.cost_micros));
+                let count = paid - self.paid.min(paid);
+                writeln!(
+                    text,
+                    "; {count} of them, {money}, by orders that are no longer on record, or on another day"
+                )
+            }
+        };
+        text
+    }
+}
+
+fn ledger(compared: &Compared) -> String {
+    let Compared { matched, matched_micros, .. } = compared;
+    let mut text = format!("the ledger {matched} tasks, {}, are ours", amount(*matched_micros));
+    if compared.unanswered > 0 {
+        let (count, money) = (compared.unanswered, amount(compared.unanswered_micros));
+        _ = write!(text, "; {count} of them, {money}, never brought an answer");
+    }
+    if compared.given_back > 0 {
+        let (count, money) = (compared.given_back, amount(compared.given_back_micros));
+        _ = write!(text, "; for {count} of them {money} was given back");
+    }
+    text.push('\n');
+    for (count, micros, what) in [
+        (compared.by_doubt, compared.by_doubt_micros, "only they have; our doubts may explain them"),
+        (
+            compared.forgotten,
+            compared.forgotten_micros,
+            "only they have; as many are no longer on record here",
+        ),
+        (compared.theirs_only, compared.theirs_only_micros, "only they have, and nothing explains them"),
+    ] {
+        if count > 0 {
+            _ = writeln!(text, "           {count}, {}, {what}", amount(micros));
+        }
+    }
+    for (count, what) in
+        [(compared.ours_only, "only we have"), (compared.priced_otherwise, "cost otherwise there")]
+    {
+        if count > 0 {
+            _ = writeln!(text, "           {count} {what}");
+        }
+    }
+    if compared.passed_over > 0 {
+        let count = compared.passed_over;
+        _ = writeln!(text, "           {count} doubts more were not looked at: compare fewer days at once");
+    }
+    for line in &compared.told {
+        _ = writeln!(text, "  {}", harmless(line));
+    }
+    _ = match compared.is_explained() {
+        true => writeln!(text, "Every cent is explained."),
+        false => writeln!(text, "Not everything is explained."),
+    };
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::entry::tests::answered;
+    use super::*;
+
+    fn summary(books: Value) -> Summary {
+        let mut summary = Summary::default();
+        summary.add(&answered("1"));
+        summary.add(&Entry { state: "in_doubt".into(), cost_micros: 0, task: None, ..answered("") });
+        summary.books = Sums::of(books.as_object().unwrap().clone());
+        summary
+    }
+
+    #[test]
+    fn a_doubt_is_told_and_is_no_payment() {
+        let same = summary(json!({ "paid": 1, "cost_micros": 2990 })).text(Day(20_773), Day(20_773));
+        assert!(same.contains("1 attempts paid for, 0.00299 in all (1 answered, 1 in doubt)"), "{same}");
+        assert!(same.contains("the books  1 paid for, 0.00299 in all: the same"), "{same}");
+    }
+
+    #[test]
+    fn what_is_no_longer_on_record_is_told_with_its_money() {
+        let summary = summary(json!({ "paid": 3, "cost_micros": 8970 }));
+        let text = summary.text(Day(20_773), Day(20_773));
+        assert!(text.contains("2 of them, 0.00598, by orders that are no longer on record"), "{text}");
+        assert_eq!(summary.forgotten(), 2);
+        assert_eq!(summary.json(Day(0), Day(0))["summary"]["paid"], 1);
+    }
+
+    #[test]
+    fn the_verdict_stands_last() {
+        let summary = Summary {
+            compared: Some(Compared { ours_only: 1, told: vec!["x\u{1b}[2J".into()], ..Compared::default() }),
+            ..Summary::default()
+        };
+        let text = summary.text(Day(0), Day(0));
+        assert!(text.ends_with("Not everything is explained.\n") && !text.contains('\u{1b}'), "{text}");
+        assert!(!summary.is_explained());
+    }
+}

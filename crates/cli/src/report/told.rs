@@ -1,0 +1,76 @@
+//! The report as the API tells it, read back: each row with what it is about, and its sums by name.
+
+use super::By;
+use crate::config::money;
+use quittance::lifecycle::Money;
+use serde_json::{Map, Value};
+
+/// Sums of the books, by their names.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Sums(pub(super) Map<String, Value>);
+
+impl Sums {
+    pub(crate) const fn of(sums: Map<String, Value>) -> Self {
+        Self(sums)
+    }
+
+    /// What there is none of was not counted.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        self.0.get(name).and_then(Value::as_u64).unwrap_or_default()
+    }
+
+    pub(crate) fn amount(&self, name: &str) -> Money {
+        Money(self.count(name))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.values().filter_map(Value::as_u64).all(|count| count == 0)
+    }
+
+    /// As it is shown: money as an amount.
+    pub(crate) fn shown(&self, name: &str) -> String {
+        match name {
+            "spent" => money::render(self.amount("cost_micros")),
+            "saved" => money::render(self.amount("saved_micros")),
+            "wasted_cost" => money::render(self.amount("wasted_micros")),
+            _ => self.count(name).to_string(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    /// What it is about, in the order of the parts that were asked for.
+    pub(super) names: Vec<String>,
+    pub(super) sums: Sums,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Report {
+    pub(super) by: Vec<By>,
+    pub(super) all: Sums,
+    pub(super) rows: Vec<Row>,
+    pub(super) left_out: u64,
+}
+
+impl Report {
+    pub(super) fn read(told: Value, by: &[By]) -> Result<Self, String> {
+        let Value::Object(mut told) = told else { return Err("it is no object".to_owned()) };
+        let Some(Value::Object(all)) = told.remove("all") else { return Err("it has no sums".to_owned()) };
+        let rows = match told.remove("rows") {
+            Some(Value::Array(rows)) => rows,
+            _ => return Err("it has no rows".to_owned()),
+        };
+        let row = |row: Value| match row {
+            Value::Object(sums) => {
+                let name =
+                    |by: &By| sums.get(by.name()).and_then(Value::as_str).unwrap_or_default().to_owned();
+                Ok(Row { names: by.iter().map(name).collect(), sums: Sums(sums) })
+            }
+            _ => Err("a row is no object".to_owned()),
+        };
+        let left_out = told.get("left_out").and_then(Value::as_u64).unwrap_or_default();
+        let rows = rows.into_iter().map(row).collect::<Result<_, _>>()?;
+        Ok(Self { by: by.to_vec(), all: Sums(all), rows, left_out })
+    }
+}

@@ -1,0 +1,93 @@
+//! What the books say about money beyond what was counted: what an answer costs on the average, and what was saved because
+//! nobody had to buy it again. Pure sums, told in docs/books.md, and never told too high.
+
+use quittance_lifecycle::{Money, Tally};
+use quittance_ports::Line;
+use std::collections::BTreeMap;
+
+/// What an attempt that was paid for has cost on the average; nothing, if nobody knows. An attempt that came to nothing counts
+/// as one that was paid for, so this is never more than the real price.
+#[must_use]
+pub fn mean_price(tally: &Tally) -> Option<Money> {
+    let price = tally.cost_micros.checked_div(tally.paid.max(tally.solved))?;
+    (price > 0).then_some(Money(price))
+}
+
+/// For each line, in their order, what its placements would have cost that were given what others had paid for: they joined an
+/// order in flight, or had the answer of one that was solved. The price is the line's own, or else that of its kind.
+#[must_use]
+pub fn savings(books: &[(Line, Tally)]) -> Vec<Money> {
+    let mut kinds: BTreeMap<&str, Tally> = BTreeMap::new();
+    for (line, tally) in books {
+        *kinds.entry(&line.kind).or_default() += *tally;
+    }
+    let saved = |(line, tally): &(Line, Tally)| {
+        let of_kind = || kinds.get(line.kind.as_str()).and_then(mean_price);
+        let Money(price) = mean_price(tally).or_else(of_kind).unwrap_or_default();
+        Money(tally.joined.saturating_add(tally.cached).saturating_mul(price))
+    };
+    books.iter().map(saved).collect()
+}
+
+/// The same in all.
+#[must_use]
+pub fn saved(books: &[(Line, Tally)]) -> Money {
+    Money(savings(books).into_iter().fold(0, |sum, Money(saved)| sum.saturating_add(saved)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quittance_ports::Day;
+
+    fn line(kind: &str, site: &str) -> Line {
+        Line {
+            day: Day(1),
+            tenant: "anna".into(),
+            kind: kind.into(),
+            site: site.into(),
+            provider: "main".into(),
+        }
+    }
+
+    fn bought(paid: u64, cost_micros: u64) -> Tally {
+        Tally { asked: paid, paid, solved: paid, cost_micros, ..Tally::default() }
+    }
+
+    #[test]
+    fn what_others_had_paid_for_is_saved_at_the_price_of_its_own_line() {
+        let shared = Tally { joined: 3, cached: 2, from_stock: 9, ..bought(2, 5_980) };
+        let books = [(line("turnstile", "a"), shared), (line("image", ""), bought(4, 2_000))];
+        assert_eq!(savings(&books), [Money(5 * 2_990), Money(0)]);
+        assert_eq!(saved(&books), Money(14_950));
+    }
+
+    #[test]
+    fn a_line_that_bought_nothing_goes_by_its_kind_and_else_by_nothing() {
+        let joins = Tally { asked: 4, joined: 4, ..Tally::default() };
+        let books = [
+            (line("turnstile", "a"), bought(2, 5_980)),
+            (line("turnstile", "b"), joins),
+            (line("hcaptcha", "b"), joins),
+        ];
+        assert_eq!(savings(&books), [Money(0), Money(4 * 2_990), Money(0)]);
+    }
+
+    #[test]
+    fn what_came_to_nothing_makes_an_answer_look_cheaper_and_never_dearer() {
+        let unsolved = Tally { solved: 1, joined: 10, ..bought(2, 2_990) };
+        assert_eq!(mean_price(&unsolved), Some(Money(1_495)));
+        assert_eq!(mean_price(&Tally::default()), None);
+        let untold = Tally { paid: 5, ..Tally::default() };
+        assert_eq!(mean_price(&untold), None, "nobody told a price");
+        // Taken before midnight and answered after it.
+        let answered = Tally { solved: 2, cost_micros: 5_980, ..Tally::default() };
+        assert_eq!(mean_price(&answered), Some(Money(2_990)));
+    }
+
+    #[test]
+    fn sums_that_no_number_holds_stay_at_the_greatest() {
+        let odd = Tally { joined: u64::MAX, cached: 1, ..bought(1, u64::MAX) };
+        assert_eq!(saved(&[(line("image", ""), odd), (line("image", "a"), odd)]), Money(u64::MAX));
+    }
+}

@@ -1,0 +1,220 @@
+//! Every cent: each attempt that was paid for, or may have been, on record and made on these days, with why it was made and who
+//! got its answer. In the order of keys, page by page, because nobody knows how many there are.
+
+use super::Room;
+use super::caller::Operator;
+use super::days::read_days;
+use super::moment::{decimal, rfc3339};
+use super::orders::store_trouble;
+use super::problem::{Refused, problems};
+use crate::OrderId;
+use crate::paid::{Paid, SPOILED, Who, paid};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Query, State};
+use axum::http::request::Parts;
+use axum::response::Response;
+use hyper::StatusCode;
+use quittance_lifecycle::{Key, Order, Phase};
+use quittance_ports::{Day, StoreError, Which};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+const DAYS_MAX: u64 = 1_097;
+const LIMIT: usize = 200;
+const LIMIT_MAX: usize = 1000;
+/// How many records are read at once, and how often for one request.
+const PAGE: usize = 256;
+const PAGES_MAX: usize = 16;
+
+problems!(AuditProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
+
+/// As it is typed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AuditQuery {
+    /// The first day, in UTC; today, if not said.
+    #[param(format = Date, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", example = "2026-11-16")]
+    from: Option<String>,
+    /// The last day; today, if not said.
+    #[param(format = Date, pattern = "^[0-9]{4}-[0-9]{2}-[0-9]{2}$", example = "2026-11-16")]
+    to: Option<String>,
+    /// The `next` of the page before.
+    #[param(pattern = "^[0-9a-fA-F]{64}$")]
+    after: Option<String>,
+    /// How many at most; 200, if not said. The attempts of one order stay together, so there may be a few more.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// What it means.
+pub(super) struct Asked {
+    from: Day,
+    to: Day,
+    after: Option<Key>,
+    limit: usize,
+}
+
+impl FromRequestParts<Room> for Asked {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
+        let query: Result<Query<AuditQuery>, QueryRejection> = Query::from_request_parts(parts, room).await;
+        let Query(AuditQuery { from, to, after, limit }) = query.map_err(|_| {
+            Refused::bad(
+                "query",
+                "There are `from`, `to`, `after` and `limit`, and each is given once at most.",
+            )
+        })?;
+        let (from, to) = read_days(from, to, room.desk.clock().now(), DAYS_MAX)?;
+        let after = after.map(|after| Key::parse(&after)).transpose();
+        let after = after.map_err(|_| Refused::bad("after", "`after` is the `next` of the page before."))?;
+        match limit.unwrap_or(LIMIT) {
+            limit @ 1..=LIMIT_MAX => Ok(Self { from, to, after, limit }),
+            _ => Err(Refused::bad("limit", format!("`limit` is a number from 1 to {LIMIT_MAX}."))),
+        }
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct Audit {
+    /// In the order of their orders' keys.
+    entries: Vec<PaidAttempt>,
+    /// Records that could not be understood, and may hold more.
+    unreadable: usize,
+    /// Where to go on, as `after`; absent on the last page. A page may be empty and not the last.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
+}
+
+/// An attempt that was paid for, or may have been.
+#[derive(Serialize, ToSchema)]
+pub(super) struct PaidAttempt {
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    key: String,
+    #[schema(pattern = "^[1-9][0-9]{0,15}$")]
+    id: String,
+    tenant: String,
+    kind: String,
+    /// The host of the page; empty for what is on no page.
+    site: String,
+    provider: String,
+    attempt: u32,
+    /// The provider's name for it, if it was ever told.
+    task: Option<String>,
+    #[schema(format = DateTime)]
+    sent_at: String,
+    sent_ms: u64,
+    /// Why it was made.
+    why: String,
+    /// `answered`, `solving`, `in_doubt` (nobody knows whether it was taken), `given_up` (taken, and no answer came in time),
+    /// `faulted` or `trailing`.
+    #[schema(pattern = "^[a-z_]+$")]
+    state: &'static str,
+    /// What its answer cost, as far as it is known.
+    #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
+    cost: String,
+    cost_micros: u64,
+    /// Who got the answer.
+    who: String,
+    /// In whose name it was taken from the shelf.
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    taken_by: Option<String>,
+    /// An earlier attempt of the same order may have been paid for, too.
+    possible_double: bool,
+}
+
+impl PaidAttempt {
+    fn of(order: &Order, paid: Paid) -> Self {
+        let terms = &order.terms;
+        let taken_by = match &paid.who {
+            Who::Taker(by) => Some(by.to_string()),
+            _ => None,
+        };
+        Self {
+            key: order.key.to_string(),
+            id: OrderId::new(&order.key, false).to_string(),
+            tenant: terms.tenant.clone(),
+            kind: terms.kind.clone(),
+            site: terms.site.clone(),
+            provider: terms.provider.clone(),
+            attempt: paid.attempt,
+            task: paid.task,
+            sent_at: rfc3339(paid.sent),
+            sent_ms: paid.sent.as_millis(),
+            why: paid.why,
+            state: paid.state.name(),
+            cost: decimal(paid.cost),
+            cost_micros: paid.cost.0,
+            who: paid.who.words(&terms.tenant),
+            taken_by,
+            possible_double: paid.is_possible_double,
+        }
+    }
+}
+
+impl Room {
+    /// One page of them.
+    async fn audited(&self, asked: Asked) -> Result<Audit, StoreError> {
+        let Asked { from, to, mut after, limit } = asked;
+        let (mut entries, mut unreadable) = (Vec::new(), 0);
+        for _ in 0..PAGES_MAX {
+            let page = self.desk.engine().list(Which::All, after.as_ref(), PAGE).await?;
+            let is_last = page.len() < PAGE;
+            for found in page {
+                let order = match found {
+                    Ok(found) => found.order,
+                    Err(found) => {
+                        (unreadable, after) = (unreadable + 1, Some(found.key));
+                        continue;
+                    }
+                };
+                if entries.len() >= limit {
+                    let next = after.map(|key| key.to_string());
+                    return Ok(Audit { entries, unreadable, next });
+                }
+                after = Some(order.key);
+                for mut paid in paid(&order) {
+                    if !(from..=to).contains(&Day::of(paid.sent)) {
+                        continue;
+                    }
+                    self.follow(&mut paid).await?;
+                    entries.push(PaidAttempt::of(&order, paid));
+                }
+            }
+            if is_last {
+                return Ok(Audit { entries, unreadable, next: None });
+            }
+        }
+        Ok(Audit { entries, unreadable, next: after.map(|key| key.to_string()) })
+    }
+
+    /// What went to the shelf as an order of its own has a story there, while it is on record.
+    async fn follow(&self, paid: &mut Paid) -> Result<(), StoreError> {
+        let Who::Stock(key) = paid.who else { return Ok(()) };
+        match self.desk.engine().read(&key).await {
+            Ok(Some(spare)) if matches!(spare.phase, Phase::Spoiled { .. }) => {
+                paid.who = Who::Nobody(SPOILED)
+            }
+            Ok(Some(spare)) => paid.who = spare.taker().map_or(Who::Stock(key), Who::Taker),
+            Ok(None) | Err(StoreError::Corrupt { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+/// Every attempt that was paid for
+///
+/// Of these days, as far as orders are still on record; with why it was made, what became of it, and who got the answer.
+#[utoipa::path(
+    get, path = "/v1/admin/audit", operation_id = "audit", tag = "admin",
+    params(AuditQuery),
+    responses((status = 200, body = Audit, description = "A page of them."), AuditProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn audit(State(room): State<Room>, _: Operator, asked: Asked) -> Result<Response, Refused> {
+    let audit = room.audited(asked).await.map_err(|error| store_trouble(&error))?;
+    Ok(super::json(StatusCode::OK, &audit))
+}
