@@ -73,8 +73,7 @@ pub(super) fn read_date(text: &str) -> Option<u64> {
 
 /// As in `0.00299`, with no more places than it needs.
 pub(super) fn decimal(sum: Money) -> String {
-    let text = format!("{}.{:06}", sum.0 / 1_000_000, sum.0 % 1_000_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    sum.to_string()
 }
 
 #[cfg(test)]
