@@ -41,7 +41,11 @@ impl Post {
     }
 
     /// Every five seconds; says which alerts were raised and cleared, and when.
-    fn watch(&mut self, seconds: std::ops::Range<u64>, seen: impl Fn(u64) -> Readings) -> Vec<(u64, bool, Rule)> {
+    fn watch(
+        &mut self,
+        seconds: std::ops::Range<u64>,
+        seen: impl Fn(u64) -> Readings,
+    ) -> Vec<(u64, bool, Rule)> {
         let mut heard = Vec::new();
         for second in seconds.step_by(5) {
             let readings = Readings { at: at(second), ..seen(second) };
@@ -210,7 +214,8 @@ fn a_store_that_is_away_clears_nothing_because_nobody_can_look() {
     assert_eq!(post.watch(100..500, away), [(110, true, Rule::StoreAway)]);
     let back = Node { is_silent: false, has_spilled: false, ..silent.clone() };
     let both = |_| Readings { nodes: Some(vec![silent.clone(), back.clone()]), ..well() };
-    let cleared: BTreeSet<_> = post.watch(500..600, both).into_iter().map(|(_, is_raised, rule)| (is_raised, rule)).collect();
+    let cleared: BTreeSet<_> =
+        post.watch(500..600, both).into_iter().map(|(_, is_raised, rule)| (is_raised, rule)).collect();
     let all = [Rule::StoreAway, Rule::SpillNotEmpty, Rule::NodeSilent].map(|rule| (false, rule));
     assert_eq!(cleared, BTreeSet::from(all), "one that was started anew is not silent");
 }
@@ -237,7 +242,8 @@ fn a_rule_that_is_switched_off_is_silent_and_takes_back_what_it_said() {
     assert!(Rule::ALL.iter().all(|rule| !off.is_on(*rule) && Thresholds::default().is_on(*rule)));
     let mut post = Post::new(off);
     post.standing.insert((Rule::ProviderPaused, "main".into()));
-    let paused = |_| Readings { provider: Some(("main".into(), Health::Paused { code: "X".into() })), ..well() };
+    let paused =
+        |_| Readings { provider: Some(("main".into(), Health::Paused { code: "X".into() })), ..well() };
     assert_eq!(post.watch(0..100, paused), [(60, false, Rule::ProviderPaused)]);
 }
 
@@ -314,7 +320,8 @@ fn nothing_flaps_whatever_is_seen() {
     let mut changes = 0;
     for seed in 0..60 {
         let mut dice = Dice(seed);
-        let bars = Thresholds { clear_after: Duration::from_secs(20 + dice.roll(60)), ..Thresholds::default() };
+        let bars =
+            Thresholds { clear_after: Duration::from_secs(20 + dice.roll(60)), ..Thresholds::default() };
         let mut post = Post::new(bars.clone());
         let (mut counts, mut second) = (Counts::default(), 0);
         let mut last: BTreeMap<Named, (bool, Timestamp)> = BTreeMap::new();
@@ -334,8 +341,7 @@ fn nothing_flaps_whatever_is_seen() {
                     }
                     Change::Cleared { rule, subject } => ((rule, subject), false),
                 };
-                let span =
-                    if is_raised { bars.raised_after(named.0) } else { bars.cleared_after(named.0) };
+                let span = if is_raised { bars.raised_after(named.0) } else { bars.cleared_after(named.0) };
                 if let Some((was_raised, before)) = last.insert(named.clone(), (is_raised, at(second))) {
                     assert_ne!(was_raised, is_raised, "{named:?} by turns");
                     assert!(at(second).since(before) >= span, "{named:?} flaps in seed {seed}");

@@ -86,13 +86,21 @@ impl Watchman {
             words: String::new(),
         });
         self.since.retain(|(of, subject), since| {
-            *of != rule || known.contains(subject) || (!since.is_high && standing.contains(&(rule, subject.clone())))
+            *of != rule
+                || known.contains(subject)
+                || (!since.is_high && standing.contains(&(rule, subject.clone())))
         });
         let all: Vec<Seen> = seen.into_iter().chain(gone).collect();
         all.into_iter().filter_map(|seen| self.change(rule, standing, seen, now)).collect()
     }
 
-    fn change(&mut self, rule: Rule, standing: &BTreeSet<Named>, seen: Seen, now: Timestamp) -> Option<Change> {
+    fn change(
+        &mut self,
+        rule: Rule,
+        standing: &BTreeSet<Named>,
+        seen: Seen,
+        now: Timestamp,
+    ) -> Option<Change> {
         let named = (rule, seen.subject.clone());
         let stands = standing.contains(&named);
         let is_news = match seen.level {
@@ -114,7 +122,11 @@ impl Watchman {
             return None;
         }
         let Seen { subject, words, .. } = seen;
-        Some(if is_high { Change::Raised { rule, subject, words } } else { Change::Cleared { rule, subject } })
+        Some(if is_high {
+            Change::Raised { rule, subject, words }
+        } else {
+            Change::Cleared { rule, subject }
+        })
     }
 
     const fn span(&self, rule: Rule, is_high: bool) -> Duration {

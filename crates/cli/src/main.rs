@@ -27,6 +27,7 @@ mod stockroom;
 mod store;
 mod table;
 mod tenant;
+mod top;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{Config, ConfigArgs, ConfigCommand, Environment};
@@ -100,6 +101,9 @@ enum Command {
     /// Who works on a shared store, and how they are
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
+    /// Watch a node at work
+    #[command(after_help = top::AFTER_HELP)]
+    Top(top::TopArgs),
     /// What each error of the provider means, and what happens then
     Errors(errors::ErrorsArgs),
     /// The kinds of captcha, their parameters and lifetimes
@@ -160,6 +164,10 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
             block_on(stock::run(stock, &load()?, &environment))
         }
         Command::Nodes(nodes) => block_on(nodes::run(nodes, &load()?)),
+        Command::Top(top) => {
+            let environment = Environment::of_process();
+            block_on(top::run(top, &load()?, &environment))
+        }
         Command::Doctor(doctor) => block_on(doctor::run(doctor, &load()?)),
         Command::Errors(errors) => show(&errors::run(&errors, &load()?)),
         Command::Kinds(kinds) => {

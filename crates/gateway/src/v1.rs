@@ -3,8 +3,10 @@
 
 mod about;
 mod admin;
+mod alerts;
 mod caller;
 mod events;
+mod live;
 mod metrics;
 mod moment;
 mod nodes;
@@ -13,15 +15,20 @@ mod page;
 mod pool_wish;
 mod pools;
 mod problem;
+mod settings;
 mod shown;
 mod stock;
 mod told;
 mod wish;
 
+pub(crate) use live::picture;
+pub(crate) use moment::rfc3339;
+pub(crate) use pools::spent_this_hour;
 pub(crate) use told::told;
 
 use crate::Desk;
 use crate::door::{Asked, Body};
+use crate::lookout::{Lookout, ShownSetting};
 use crate::server::Turned;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
@@ -53,6 +60,8 @@ struct Room {
     /// A permit for each live stream.
     streams: Arc<Semaphore>,
     document: Bytes,
+    lookout: Lookout,
+    shown: Arc<[ShownSetting]>,
 }
 
 /// The door to `/v1`, `/openapi.json`, `/metrics`, `/healthz` and `/readyz`. Clones share it.
@@ -68,13 +77,20 @@ impl std::fmt::Debug for V1Door {
 }
 
 impl V1Door {
-    pub(crate) fn new(desk: Desk, ready: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(
+        desk: Desk,
+        ready: Arc<AtomicBool>,
+        lookout: Lookout,
+        shown: Vec<ShownSetting>,
+    ) -> Self {
         let (router, document) = routes();
         let room = Room {
             desk,
             ready,
             streams: Arc::new(Semaphore::new(events::STREAMS_MAX)),
             document: json_text(&document).into(),
+            lookout,
+            shown: shown.into(),
         };
         let router = router.fallback(nowhere).method_not_allowed_fallback(not_so).with_state(room);
         Self { router }
@@ -177,6 +193,12 @@ fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
         .routes(routes!(admin::drop_dead))
         .routes(routes!(admin::release))
         .routes(routes!(admin::state))
+        .routes(routes!(live::now))
+        .routes(routes!(live::live))
+        .routes(routes!(live::history))
+        .routes(routes!(alerts::list))
+        .routes(routes!(alerts::see))
+        .routes(routes!(settings::settings))
         .routes(routes!(nodes::nodes))
         .routes(routes!(pools::list))
         .routes(routes!(pools::read, pools::set, pools::remove))

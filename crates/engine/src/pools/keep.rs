@@ -102,8 +102,10 @@ impl Engine {
         Kept::new(spec, &terms, policy.pace.p50 + BUSY_SPAN)
     }
 
-    /// Whether this node refills this pool: of those that are there, the one that a hash of both names first.
-    pub(super) fn is_keeper(&self, pool: &str, roll: &Roll) -> bool {
+    /// Whether this node looks after what has this name, such as a pool: of those that are there, the one that a hash of both
+    /// names first.
+    #[must_use]
+    pub fn is_keeper(&self, pool: &str, roll: &Roll) -> bool {
         let rank = |node: u64| -> [u8; 32] {
             let digest = Sha256::new().chain_update(node.to_le_bytes()).chain_update(pool.as_bytes());
             digest.finalize().into()

@@ -7,7 +7,7 @@ const LAST: u64 = 253_402_300_799_999;
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
 /// As in `2026-11-16T03:34:28.000Z`.
-pub(super) fn rfc3339(moment: Timestamp) -> String {
+pub(crate) fn rfc3339(moment: Timestamp) -> String {
     let ms = moment.as_millis().min(LAST);
     let (year, month, day) = date(ms / DAY_MS);
     let (ms, s) = (ms % 1000, ms % DAY_MS / 1000);

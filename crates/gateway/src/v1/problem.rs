@@ -58,6 +58,8 @@ codes! {
         "It may have been forgotten long after its end, or it is somebody else's.";
     UnknownPool "unknown_pool" 404 "There is no such pool",
         "GET /v1/pools lists those that there are.";
+    UnknownAlert "unknown_alert" 404 "There is no such alert",
+        "GET /v1/admin/alerts lists those that stand, and those of the last day.";
     MethodNotAllowed "method_not_allowed" 405 "Not with this method",
         "The Allow header says which there are.";
     InFlight "in_flight" 409 "The same order is still in flight",

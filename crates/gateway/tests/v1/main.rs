@@ -4,15 +4,20 @@
 
 mod about;
 mod admin;
+mod alerts;
 mod counting_store;
 mod events;
 #[path = "../shared/flaky_store.rs"]
 mod flaky_store;
 mod idempotency;
+mod live;
 mod orders;
 mod pools;
 mod problems;
 mod provider;
+#[path = "../outbound/receiver.rs"]
+#[expect(dead_code, reason = "its own tests need more of it")]
+mod receiver;
 mod round_trips;
 mod stock;
 mod talk;
