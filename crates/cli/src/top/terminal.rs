@@ -50,11 +50,11 @@ impl Keys {
         let ended = Arc::clone(&is_over);
         std::thread::spawn(move || {
             while !ended.load(Ordering::Relaxed) {
-                match event::poll(KEY_WAIT).and_then(|is_there| is_there.then(event::read).transpose()) {
-                    Ok(Some(event)) if sender.blocking_send(event).is_err() => return,
-                    Ok(_) => {}
-                    // The terminal is gone.
-                    Err(_) => return,
+                let read = event::poll(KEY_WAIT).and_then(|is_there| is_there.then(event::read).transpose());
+                // The terminal is gone, or nobody wants it any more.
+                let Ok(read) = read else { return };
+                if read.is_some_and(|event| sender.blocking_send(event).is_err()) {
+                    return;
                 }
             }
         });
