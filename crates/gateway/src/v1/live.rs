@@ -359,6 +359,10 @@ impl Watching {
             let picture = self.lookout.picture().await;
             return Some([GREETING.as_bytes(), b"event: now\ndata: ", &picture, b"\n\n"].concat().into());
         }
+        // Whoever came too late would wait for a picture that nobody draws any more.
+        if self.lookout.is_closed() {
+            return None;
+        }
         self.pictures.changed().await.ok()?;
         (!self.lookout.is_closed()).then(|| self.pictures.borrow_and_update().clone())
     }
