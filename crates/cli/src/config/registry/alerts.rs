@@ -3,11 +3,15 @@
 use super::{ANY, count, flag, optional, row, span};
 use crate::config::alerts::WEBHOOK;
 use crate::config::setting::Setting;
-use crate::config::value::{Shape, Value};
+use crate::config::value::{SPAN_MOST, Shape, Value};
 use quittance_alert::Thresholds;
 use quittance_lifecycle::Preset;
+use std::time::Duration;
 
 const MANY: Shape = Shape::Count { least: 0, most: 1_000_000_000 };
+
+/// At once would be to come and go.
+const A_WHILE: Shape = Shape::Span { least: Duration::from_secs(1), most: SPAN_MOST };
 
 fn bars() -> Thresholds {
     Thresholds::default()
@@ -116,7 +120,7 @@ pub(super) static ROWS: &[Setting] = &[
     ),
     row(
         "alerts.clear_after",
-        ANY,
+        A_WHILE,
         |_| span(bars().clear_after),
         "how long all must be well before an alert is cleared",
     ),
