@@ -33,7 +33,7 @@ struct Case {
     body: &'static str,
 }
 
-const OK: &str = "HTTP/1.1 200 OK";
+pub(crate) const OK: &str = "HTTP/1.1 200 OK";
 
 const CASES: &[Case] = &[
     Case { what: "in.php, joined", manner: Manner::NeverEnding, write: submit, starts: OK, body: "OK|" },
@@ -58,7 +58,7 @@ const CASES: &[Case] = &[
 ];
 
 /// As most clients send it: a form in the body.
-fn submit(n: u64, _id: &str) -> Vec<u8> {
+pub(crate) fn submit(n: u64, _id: &str) -> Vec<u8> {
     let page = page(n).replace(':', "%3A").replace('/', "%2F").replace('?', "%3F").replace('=', "%3D");
     let form = format!("key={KEY}&method=userrecaptcha&googlekey={SITE}&pageurl={page}");
     post("/in.php", "Content-Type: application/x-www-form-urlencoded\r\n", &form)
@@ -94,7 +94,7 @@ fn read(_n: u64, id: &str) -> Vec<u8> {
 const USUAL: &str = "Host: 127.0.0.1\r\nUser-Agent: python-requests/2.32.3\r\nAccept-Encoding: gzip, deflate\r\nAccept: */*\r\n\
     Connection: keep-alive\r\n";
 
-fn get(path: &str, head: &str) -> Vec<u8> {
+pub(crate) fn get(path: &str, head: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\n{USUAL}{head}\r\n").into_bytes()
 }
 
@@ -133,7 +133,7 @@ fn stage(runtime: &Runtime, store: Arc<dyn Store>, manner: Manner) -> Stage {
 }
 
 /// Places the orders, and waits until they are where they stay.
-async fn settle(address: SocketAddr, manner: Manner) -> Vec<String> {
+pub(crate) async fn settle(address: SocketAddr, manner: Manner) -> Vec<String> {
     let mut line = Line::open(address).await;
     let mut ids = Vec::new();
     for n in 0..HOT {
@@ -153,18 +153,18 @@ async fn settle(address: SocketAddr, manner: Manner) -> Vec<String> {
 
 /// What one side did in one round.
 #[derive(Clone, Copy, Debug)]
-struct Round {
-    per_second: f64,
+pub(crate) struct Round {
+    pub(crate) per_second: f64,
     /// If its thread had a whole core all the time.
-    per_core_second: f64,
+    pub(crate) per_core_second: f64,
 }
 
-struct Side<'a> {
-    address: SocketAddr,
-    thread: &'a OwnThread,
+pub(crate) struct Side<'a> {
+    pub(crate) address: SocketAddr,
+    pub(crate) thread: &'a OwnThread,
 }
 
-fn round(
+pub(crate) fn round(
     runtime: &Runtime,
     side: &Side<'_>,
     requests: &Arc<Vec<Vec<u8>>>,

@@ -16,6 +16,7 @@ mod server;
 mod shared;
 mod stopwatch;
 mod table;
+mod watched;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -47,6 +48,11 @@ const SECTIONS: &[Section] = &[
     Section { name: "reopen", about: "time to open after kill -9", run: rest::reopen },
     Section { name: "flat", about: "each cost with few and with many orders at rest", run: rest::flat },
     Section { name: "gateway", about: "answers over HTTP, against hyper alone", run: doors::run },
+    Section {
+        name: "watched",
+        about: "joined orders over HTTP while people watch, against nobody",
+        run: watched::run,
+    },
     Section { name: "callbacks", about: "from a callback to a caller who waits", run: callbacks::run },
     Section {
         name: "redis",

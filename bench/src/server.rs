@@ -16,7 +16,7 @@ use quittance_engine::Engine;
 use quittance_gateway::{
     Desk, Gateway, GatewaySettings, Hub, KeyDigest, Outbound, OutboundSettings, TenantSettings, Tenants,
 };
-use quittance_ports::{Clock, Provider};
+use quittance_ports::{Clock, Provider, Store};
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,13 +28,30 @@ use tokio::sync::oneshot;
 /// The key of the one tenant, and his name.
 pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 pub(crate) const TENANT: &str = "team-a";
+/// The operator's.
+pub(crate) const ADMIN: &str = "fedcba9876543210fedcba9876543210";
 
 /// A gateway in front of an engine, with one tenant.
 pub(crate) fn gateway(engine: Arc<Engine>, provider: Arc<dyn Provider>, hub: Hub) -> Gateway {
+    Gateway::new(desk(engine, provider, hub), GatewaySettings::default())
+}
+
+fn desk(engine: Arc<Engine>, provider: Arc<dyn Provider>, hub: Hub) -> Desk {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-    let tenants = Tenants::new(vec![TenantSettings::new(TENANT, KeyDigest::of(KEY))], None);
+    let tenants =
+        Tenants::new(vec![TenantSettings::new(TENANT, KeyDigest::of(KEY))], Some(KeyDigest::of(ADMIN)));
     let outbound = Outbound::new(OutboundSettings::default(), Arc::clone(&clock));
-    Gateway::new(Desk::new(engine, provider, clock, tenants, hub, outbound), GatewaySettings::default())
+    Desk::new(engine, provider, clock, tenants, hub, outbound)
+}
+
+/// The same with its books, for whoever watches it.
+pub(crate) fn gateway_with_books(
+    engine: Arc<Engine>,
+    provider: Arc<dyn Provider>,
+    hub: Hub,
+    store: Arc<dyn Store>,
+) -> Gateway {
+    Gateway::new(desk(engine, provider, hub).with_books(store), GatewaySettings::default())
 }
 
 pub(crate) async fn listen() -> (TcpListener, SocketAddr) {

@@ -2,6 +2,7 @@
 //! This is the only room that reads it; everybody else gets the typed [`Config`]. Start at `registry.rs`, which is data.
 
 mod address;
+mod alerts;
 mod build;
 mod check;
 #[cfg(test)]
@@ -30,10 +31,11 @@ pub(crate) mod tests;
 mod types;
 mod value;
 
+pub(crate) use alerts::AlertsConfig;
 pub(crate) use error::ConfigError;
 pub(crate) use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TO_PASSWORD};
 pub(crate) use secret::{CallerKey, Credential};
-pub(crate) use show::{ConfigCommand, run};
+pub(crate) use show::{ConfigCommand, in_force, run, secret_variables};
 pub(crate) use store::{StoreConfig, StoreUrl};
 pub(crate) use types::{
     CallbacksOut, Dialect, KindTable, LogConfig, ProviderConfig, ReuseRules, TenantConfig, TlsConfig,
@@ -78,6 +80,7 @@ pub(crate) struct Config {
     pub(crate) admin: Option<CallerKey>,
     pub(crate) flavour: Option<String>,
     pub(crate) callbacks_out: CallbacksOut,
+    pub(crate) alerts: AlertsConfig,
     pub(crate) log: LogConfig,
     /// Whoever collects traces.
     pub(crate) traces: Option<String>,

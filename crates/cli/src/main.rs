@@ -32,6 +32,7 @@ mod store;
 mod table;
 mod tenant;
 mod terminal;
+mod top;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use config::{Config, ConfigArgs, ConfigCommand, Environment};
@@ -111,6 +112,9 @@ enum Command {
     /// Who works on a shared store, and how they are
     #[command(after_help = nodes::AFTER_HELP)]
     Nodes(nodes::NodesArgs),
+    /// Watch a node at work
+    #[command(after_help = top::AFTER_HELP)]
+    Top(top::TopArgs),
     /// What each error of the provider means, and what happens then
     Errors(errors::ErrorsArgs),
     /// The kinds of captcha, their parameters and lifetimes
@@ -182,6 +186,10 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
             block_on(audit::run(audit, &load()?, &environment))
         }
         Command::Nodes(nodes) => block_on(nodes::run(nodes, &load()?)),
+        Command::Top(top) => {
+            let environment = Environment::of_process();
+            block_on(top::run(top, &load()?, &environment))
+        }
         Command::Doctor(doctor) => block_on(doctor::run(doctor, &load()?)),
         Command::Errors(errors) => show(&errors::run(&errors, &load()?)),
         Command::Kinds(kinds) => {

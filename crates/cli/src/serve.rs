@@ -1,6 +1,7 @@
 //! `quittance serve`: the daemon. It puts the node and its doors together, says where it listens, and ends politely:
 //! whoever is inside is answered first.
 
+mod alerts;
 mod certificate;
 mod descriptors;
 mod self_signed;
@@ -14,7 +15,7 @@ pub(crate) use descriptors::descriptors;
 pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 
-use crate::config::{CallerKey, Config, ProviderConfig, StoreUrl};
+use crate::config::{self, CallerKey, Config, ProviderConfig, StoreUrl};
 use crate::daemon::Note;
 use crate::exit::{Exit, Trouble};
 use crate::{node, output};
@@ -159,6 +160,8 @@ impl Daemon {
         };
         gateway.desk().count_open().await.map_err(|error| Trouble::of(Exit::Store, &error))?;
         serving.spawn(watch::tell_changes(gateway.clone()));
+        serving.spawn(alerts::run_program(gateway.lookout().announced(), config));
+        serving.spawn(gateway.lookout().clone().keep_watch());
         gateway.set_ready(true);
         let note = leave_note(config, address);
         let daemon = Self { node, note, gateway, serving, http: address, https };
@@ -340,7 +343,13 @@ fn setup(config: &Config, name: &str) -> Result<GatewaySetup, Trouble> {
     Ok(GatewaySetup {
         tenants: tenants.collect::<Result<_, _>>().map_err(wrong)?,
         admin: config.admin.as_ref().map(CallerKey::digest).transpose().map_err(wrong)?,
-        settings: GatewaySettings { limits: config.listener, flavour: flavour(config) },
+        settings: GatewaySettings {
+            limits: config.listener,
+            flavour: flavour(config),
+            alerts: config.alerts.settings().map_err(wrong)?,
+            shown: config::in_force(config),
+            store: Some(config.store.url.scheme().word()),
+        },
         traces: traces(config, name)?,
         reuse: Some(ReuseRule(Arc::new(move |tenant, kind, host| reuse.of(tenant, kind, host)))),
     })

@@ -189,6 +189,12 @@ impl Engine {
         lock(&self.gate).state(self.now())
     }
 
+    /// The number of this node: new for each start of each process.
+    #[must_use]
+    pub const fn node(&self) -> u64 {
+        self.settings.node
+    }
+
     /// What people call the provider.
     #[must_use]
     pub fn provider_name(&self) -> &str {

@@ -131,11 +131,17 @@ impl Engine {
     pub async fn pools(&self) -> Result<Vec<PoolShown>, StoreError> {
         let sheets = self.world.roster.sheets().await?;
         let roll = self.world.roster.roll().await?;
-        let pools = sheets.into_iter().filter_map(|found| match found.sheet {
-            Sheet::Pool(sheet) => Some(sheet),
+        Ok(self.pools_among(&sheets, &roll))
+    }
+
+    /// The same, for whoever has just read both for other reasons, too.
+    #[must_use]
+    pub fn pools_among(&self, sheets: &[SheetFound], roll: &Roll) -> Vec<PoolShown> {
+        let pools = sheets.iter().filter_map(|found| match &found.sheet {
+            Sheet::Pool(sheet) => Some(sheet.clone()),
             _ => None,
         });
-        Ok(pools.map(|sheet| self.show_pool(sheet, &roll)).collect())
+        pools.map(|sheet| self.show_pool(sheet, roll)).collect()
     }
 
     fn show_pool(&self, sheet: PoolSheet, roll: &Roll) -> PoolShown {

@@ -9,6 +9,7 @@ use crate::classic::ClassicDoor;
 use crate::desk::Desk;
 use crate::door::{self, Asked, Body};
 use crate::json::JsonDoor;
+use crate::lookout::{AlertSettings, Lookout, ShownSetting};
 use crate::server::{Counts, House, Limits, Server, Turned};
 use crate::tls::Tls;
 use crate::v1::{self, V1Door};
@@ -35,6 +36,12 @@ pub struct GatewaySettings {
     pub limits: Limits,
     /// Whose manners the doors have for whoever has chosen none.
     pub flavour: Option<String>,
+    /// When a person is told, and where.
+    pub alerts: AlertSettings,
+    /// The settings in force, for the operator to read; no secret is among them.
+    pub shown: Vec<ShownSetting>,
+    /// What sort of store is behind it all.
+    pub store: Option<&'static str>,
 }
 
 /// Clones share it.
@@ -50,6 +57,7 @@ struct Doors {
     classic: ClassicDoor,
     json: JsonDoor,
     v1: V1Door,
+    lookout: Lookout,
     ready: Arc<AtomicBool>,
     flavour: Option<String>,
 }
@@ -86,14 +94,16 @@ impl fmt::Debug for Gateway {
 impl Gateway {
     #[must_use]
     pub fn new(desk: Desk, settings: GatewaySettings) -> Self {
-        let GatewaySettings { limits, flavour } = settings;
+        let GatewaySettings { limits, flavour, alerts, shown, store } = settings;
+        let lookout = Lookout::new(desk.clone(), alerts, store);
         let (engine, provider) = (Arc::clone(desk.engine()), Arc::clone(desk.provider()));
         let ready = Arc::<AtomicBool>::default();
         let doors = Doors {
             callbacks: CallbackDoor::new(engine, provider, limits),
             classic: ClassicDoor::new(desk.clone(), flavour.clone()),
             json: JsonDoor::new(desk.clone(), flavour.clone()),
-            v1: V1Door::new(desk.clone(), Arc::clone(&ready)),
+            v1: V1Door::new(desk.clone(), Arc::clone(&ready), lookout.clone(), shown),
+            lookout,
             ready,
             flavour,
             desk,
@@ -126,12 +136,21 @@ impl Gateway {
     /// Lets nobody new in and answers whoever is inside. Says whether all were, or some had to be cut off.
     pub async fn drain(&self, patience: Duration) -> bool {
         self.set_ready(false);
+        // Whoever watches would stay inside for ever.
+        self.doors.lookout.close();
         self.server.drain(patience).await
     }
 
     #[must_use]
     pub fn desk(&self) -> &Desk {
         &self.doors.desk
+    }
+
+    /// What people look through who want to see this node at work. Somebody must run [`Lookout::keep_watch`] for samples to be
+    /// taken and alerts to be raised.
+    #[must_use]
+    pub fn lookout(&self) -> &Lookout {
+        &self.doors.lookout
     }
 
     #[must_use]

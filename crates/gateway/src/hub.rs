@@ -1,6 +1,7 @@
 //! What this node writes, passed on to whoever watches: live events, and how many orders each tenant has open. It is told
 //! of each commit, keeps no order, and never makes anybody wait.
 
+use crate::lookout::Latencies;
 use crate::traces::Traces;
 use hashbrown::{HashMap, HashSet};
 use quittance_engine::OnCommit;
@@ -19,6 +20,7 @@ pub struct Hub {
     /// The open orders of those tenants who have a limit; bounded by those limits.
     open: Arc<Mutex<HashMap<String, HashSet<Key>>>>,
     traces: Option<Traces>,
+    latencies: Arc<Latencies>,
 }
 
 impl fmt::Debug for Hub {
@@ -32,7 +34,12 @@ impl Hub {
     #[must_use]
     pub fn new(limited: impl IntoIterator<Item = String>) -> Self {
         let open = limited.into_iter().map(|name| (name, HashSet::new())).collect();
-        Self { events: broadcast::Sender::new(EVENTS_KEPT), open: Arc::new(Mutex::new(open)), traces: None }
+        Self {
+            events: broadcast::Sender::new(EVENTS_KEPT),
+            open: Arc::new(Mutex::new(open)),
+            traces: None,
+            latencies: Arc::default(),
+        }
     }
 
     /// With whoever collects traces.
@@ -65,10 +72,16 @@ impl Hub {
         if let Some(traces) = &self.traces {
             traces.note(order);
         }
+        self.latencies.note(order);
         // Nobody watching is no error.
         if self.events.receiver_count() > 0 {
             _ = self.events.send(Arc::clone(order));
         }
+    }
+
+    /// How long the answers took that this node has lately brought about.
+    pub(crate) fn latencies(&self) -> &Latencies {
+        &self.latencies
     }
 
     /// The open orders that are counted, as far as this node knows; nothing, if nobody has a limit.

@@ -12,6 +12,7 @@ mod gateway;
 mod hub;
 mod id;
 mod json;
+mod lookout;
 pub mod money;
 mod names;
 mod outbound;
@@ -29,6 +30,7 @@ pub use desk::{Accepted, Declined, Desk, NotSeen, Reported, Seen, Wish};
 pub use gateway::{Gateway, GatewaySettings};
 pub use hub::Hub;
 pub use id::{NotAnId, OrderId};
+pub use lookout::{AlertSettings, Announcement, Lookout, ShownSetting, Webhook};
 pub use outbound::{
     Allowed, BadAllowed, BadCallback, Outbound, OutboundSettings, derived_secret, secret_for_people,
 };

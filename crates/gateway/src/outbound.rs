@@ -3,6 +3,7 @@
 
 mod call;
 mod message;
+mod post;
 mod reach;
 mod sign;
 

@@ -3,6 +3,7 @@
 
 mod about;
 mod admin;
+mod alerts;
 mod audit;
 mod bulk;
 mod caller;
@@ -11,6 +12,7 @@ mod dead;
 mod events;
 mod find;
 mod letter;
+mod live;
 mod metrics;
 mod moment;
 mod nodes;
@@ -20,6 +22,7 @@ mod pool_wish;
 mod pools;
 mod problem;
 mod report;
+mod settings;
 mod shown;
 mod stock;
 mod story;
@@ -27,10 +30,14 @@ mod sums;
 mod told;
 mod wish;
 
+pub(crate) use live::picture;
+pub(crate) use moment::rfc3339;
+pub(crate) use pools::spent_this_hour;
 pub(crate) use told::told;
 
 use crate::Desk;
 use crate::door::{Asked, Body};
+use crate::lookout::{Lookout, ShownSetting};
 use crate::server::Turned;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
@@ -62,6 +69,8 @@ struct Room {
     /// A permit for each live stream.
     streams: Arc<Semaphore>,
     document: Bytes,
+    lookout: Lookout,
+    shown: Arc<[ShownSetting]>,
 }
 
 /// The door to `/v1`, `/openapi.json`, `/metrics`, `/healthz` and `/readyz`. Clones share it.
@@ -77,13 +86,20 @@ impl std::fmt::Debug for V1Door {
 }
 
 impl V1Door {
-    pub(crate) fn new(desk: Desk, ready: Arc<AtomicBool>) -> Self {
+    pub(crate) fn new(
+        desk: Desk,
+        ready: Arc<AtomicBool>,
+        lookout: Lookout,
+        shown: Vec<ShownSetting>,
+    ) -> Self {
         let (router, document) = routes();
         let room = Room {
             desk,
             ready,
             streams: Arc::new(Semaphore::new(events::STREAMS_MAX)),
             document: json_text(&document).into(),
+            lookout,
+            shown: shown.into(),
         };
         let router = router.fallback(nowhere).method_not_allowed_fallback(not_so).with_state(room);
         Self { router }
@@ -195,6 +211,12 @@ fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
         .routes(routes!(admin::state))
         .routes(routes!(report::report))
         .routes(routes!(audit::audit))
+        .routes(routes!(live::now))
+        .routes(routes!(live::live))
+        .routes(routes!(live::history))
+        .routes(routes!(alerts::list))
+        .routes(routes!(alerts::see))
+        .routes(routes!(settings::settings))
         .routes(routes!(nodes::nodes))
         .routes(routes!(pools::list))
         .routes(routes!(pools::read, pools::set, pools::remove))

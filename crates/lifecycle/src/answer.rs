@@ -10,6 +10,21 @@ use core::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Money(pub u64);
 
+/// As a decimal with no more places than it needs, such as `0.00299`. No currency is named, because no provider names one.
+impl fmt::Display for Money {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(micros) = self;
+        let (whole, mut part, mut places) = (micros / 1_000_000, micros % 1_000_000, 6);
+        if part == 0 {
+            return write!(f, "{whole}");
+        }
+        while part % 10 == 0 {
+            (part, places) = (part / 10, places - 1);
+        }
+        write!(f, "{whole}.{part:0places$}")
+    }
+}
+
 /// The answer itself, in the form in which the provider sent it.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Goods {

@@ -24,6 +24,7 @@ const ROOMS: &[Room] = &[
     room("quittance-lifecycle", Only(&["sha2"]), &[]),
     room("quittance-catalog", Only(&["quittance-lifecycle"]), &[]),
     room("quittance-pool", Only(&["quittance-lifecycle"]), &[]),
+    room("quittance-alert", Only(&["quittance-lifecycle"]), &[]),
     room(
         "quittance-ports",
         Only(&["quittance-lifecycle", "quittance-pool", "async-trait", "futures-util", "thiserror"]),
@@ -210,6 +211,7 @@ const ROOMS: &[Room] = &[
         "quittance-gateway",
         Only(&[
             "quittance-lifecycle",
+            "quittance-alert",
             "quittance-catalog",
             "quittance-pool",
             "quittance-ports",

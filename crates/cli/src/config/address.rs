@@ -39,6 +39,16 @@ impl Scheme {
         }
     }
 
+    /// The same as one word.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Embedded => "embedded",
+            Self::Memory => "memory",
+            Self::Redis => "redis",
+            Self::Postgres => "postgres",
+        }
+    }
+
     /// Whether many nodes can work on it.
     pub(crate) const fn is_shared(self) -> bool {
         matches!(self, Self::Redis | Self::Postgres)

@@ -2,6 +2,7 @@
 //! that is added there cannot be forgotten here.
 
 use super::Config;
+use super::alerts::AlertsConfig;
 use super::check;
 use super::effective::Effective;
 use super::entries::{list_at, prices, providers, reuse_named, sparing, tenants, without_slash};
@@ -35,6 +36,7 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
         admin: CallerKey::find(&effective, &Name::of(["admin"]), environment)?,
         flavour: effective.text_at(&Name::of(["gateway", "flavour"])),
         callbacks_out: callbacks_out(&effective),
+        alerts: AlertsConfig::of(&effective, environment)?,
         log: LogConfig {
             level: effective.text("log.level").parse().expect("its shape is that of a level"),
             is_json: effective.text("log.format") == "json",

@@ -18,9 +18,8 @@ pub(crate) fn parse(text: &str) -> Option<Money> {
 }
 
 /// With as many digits as it needs.
-pub(crate) fn render(Money(micros): Money) -> String {
-    let digits = format!("{}.{:06}", micros / UNIT, micros % UNIT);
-    digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+pub(crate) fn render(amount: Money) -> String {
+    amount.to_string()
 }
 
 #[cfg(test)]

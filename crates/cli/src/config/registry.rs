@@ -1,6 +1,7 @@
 //! Every setting there is, as data: its name, what it may look like, its default and one line of help. Parsing, the
 //! environment's names, `config show`, the nearest right name in an error and the table in docs/config.md follow from it.
 
+mod alerts;
 mod books;
 mod gateway;
 mod orders;
@@ -13,7 +14,7 @@ use quittance_lifecycle::{Policy, Preset};
 use std::time::Duration;
 
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
-    [orders::ROWS, providers::ROWS, gateway::ROWS, stock::ROWS, books::ROWS].into_iter().flatten()
+    [orders::ROWS, providers::ROWS, gateway::ROWS, stock::ROWS, books::ROWS, alerts::ROWS].into_iter().flatten()
 }
 
 const MOMENT: Duration = Duration::from_millis(1);

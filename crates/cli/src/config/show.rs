@@ -1,15 +1,17 @@
 //! `config show` and `config check`: what holds, and why. The text is itself a config file that means the same, so that it can be kept,
 //! compared and edited; where each value came from stands behind it as a comment.
 
-use super::Config;
 use super::effective::Held;
 use super::file::{LISTS, POOLS};
 use super::lifetimes::idle;
 use super::name::{Name, quoted};
 use super::registry::settings;
-use super::secret::{CallerKey, Credential};
+use super::secret::{CallerKey, Credential, Keeper};
+use super::value::Value;
+use super::{ADMIN_KEY, Config, alerts};
 use anstyle::Style;
 use clap::Subcommand;
+use quittance_gateway::ShownSetting;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
 
@@ -99,6 +101,34 @@ fn credentials(config: &Config) -> impl Iterator<Item = &Credential> {
         .chain(providers)
         .chain(callers)
         .chain(webhooks)
+        .chain(&config.alerts.webhook_secret)
+}
+
+/// The variables that hold a secret, so that nobody hands them on.
+pub(crate) fn secret_variables(config: &Config) -> Vec<String> {
+    let kept = credentials(config).filter_map(|credential| match &credential.keeper {
+        Keeper::Variable(variable) => Some(variable.clone()),
+        Keeper::File(_) => None,
+    });
+    kept.chain([ADMIN_KEY.to_owned()]).collect()
+}
+
+/// Every setting that holds, for the operator's page.
+pub(crate) fn in_force(config: &Config) -> Vec<ShownSetting> {
+    let settings = config.effective.all().map(|(name, setting, held)| {
+        let value = match (setting.path, &held.value) {
+            // Whoever knows it can speak there.
+            (alerts::WEBHOOK, Value::Text(url)) => alerts::without_path(url),
+            (_, value) => value.to_string(),
+        };
+        ShownSetting { name: name.to_string(), value, origin: held.origin.to_string() }
+    });
+    let secrets = credentials(config).map(|credential| ShownSetting {
+        name: credential.name.clone(),
+        value: if credential.is_set() { "set" } else { "missing" }.into(),
+        origin: credential.keeper.to_string(),
+    });
+    settings.chain(secrets).collect()
 }
 
 fn object(config: &Config) -> Json {
@@ -199,6 +229,7 @@ impl Page<'_> {
                 "callback_secret_file" => self.secret("callback_secret"),
                 "store.password_file" => self.password(),
                 "admin.key_file" => self.secret("admin.key"),
+                "alerts.webhook_secret_file" => self.secret("alerts.webhook_secret"),
                 _ => {}
             }
         }

@@ -144,7 +144,7 @@ impl TenantConfig {
     }
 }
 
-fn webhook_bytes(credential: &Credential) -> Result<[u8; 32], ConfigError> {
+pub(super) fn webhook_bytes(credential: &Credential) -> Result<[u8; 32], ConfigError> {
     secret::bytes_of(credential.get()?.reveal()).ok_or_else(|| ConfigError::NoSecret {
         name: credential.name.clone(),
         why: format!(

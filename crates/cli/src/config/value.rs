@@ -74,6 +74,8 @@ pub(crate) enum Shape {
     Kinds,
     /// Parts of the day.
     Hours,
+    /// A program and what it is given.
+    Program,
     Money,
     /// Any text.
     Words,
@@ -132,6 +134,9 @@ impl Shape {
             Self::Kind => "a kind, as `quittance kinds` names them".into(),
             Self::Hours => "a list of parts of the day in UTC, such as [\"08:00-20:30\"]".into(),
             Self::Money => money::FORM.into(),
+            Self::Program => {
+                "a list of a program and its arguments, such as [\"/usr/local/bin/page-me\", \"--now\"]; no shell reads it".into()
+            }
             Self::Words => "a text".into(),
             Self::Kinds => "a list of kinds, as `quittance kinds` names them".into(),
             Self::Rate => rate::FORM.into(),
@@ -179,7 +184,7 @@ impl Shape {
             (Self::Count { .. } | Self::Share | Self::Money, _) if words.chars().all(is_number) => {
                 Raw::Number(words.into())
             }
-            (Self::Hosts | Self::Networks | Self::Kinds | Self::Hours, _) => {
+            (Self::Hosts | Self::Networks | Self::Kinds | Self::Hours | Self::Program, _) => {
                 Raw::List(words.split(',').map(str::trim).filter(|w| !w.is_empty()).map(Into::into).collect())
             }
             _ => Raw::Text(words.into()),
@@ -212,6 +217,10 @@ impl Shape {
             (Self::Kinds, Raw::List(kinds)) => {
                 let is_right = kinds.iter().all(|kind| is_label(kind));
                 is_right.then(|| Value::List(kinds.clone()))
+            }
+            (Self::Program, Raw::List(words)) => {
+                let is_right = words.first().is_none_or(|program| !program.is_empty());
+                is_right.then(|| Value::List(words.clone()))
             }
             (Self::Hours, Raw::List(hours)) => {
                 let read: Option<Vec<String>> =

@@ -3,6 +3,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may end where it is")]
 
+mod alerts;
 mod house;
 mod pools;
 mod secrets;

@@ -104,7 +104,8 @@ impl Engine {
 
     /// Whether it is this node that sees to a pool, or to some other work of this name: of those that are there, the one that a
     /// hash of both names first.
-    pub(crate) fn is_keeper(&self, work: &str, roll: &Roll) -> bool {
+    #[must_use]
+    pub fn is_keeper(&self, work: &str, roll: &Roll) -> bool {
         let rank = |node: u64| -> [u8; 32] {
             let digest = Sha256::new().chain_update(node.to_le_bytes()).chain_update(work.as_bytes());
             digest.finalize().into()

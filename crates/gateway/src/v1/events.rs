@@ -34,7 +34,7 @@ pub(super) const STREAMS_MAX: usize = 1024;
 /// How often a silent stream says that it is alive; and how often an order is looked at: another node may have moved it on.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The first words of every stream: how soon a client that was cut off may come back.
-const GREETING: &str = "retry: 2000\n\n";
+pub(super) const GREETING: &str = "retry: 2000\n\n";
 
 pub(super) const EVENT_STREAM: &str = "text/event-stream";
 

@@ -7,7 +7,7 @@ const LAST: u64 = 253_402_300_799_999;
 const DAY_MS: u64 = 24 * 3600 * 1000;
 
 /// As in `2026-11-16T03:34:28.000Z`.
-pub(super) fn rfc3339(moment: Timestamp) -> String {
+pub(crate) fn rfc3339(moment: Timestamp) -> String {
     let ms = moment.as_millis().min(LAST);
     let (year, month, day) = date(ms / DAY_MS);
     let (ms, s) = (ms % 1000, ms % DAY_MS / 1000);
@@ -113,8 +113,7 @@ fn fraction_ms(digits: &str) -> Option<u64> {
 
 /// As in `0.00299`, with no more places than it needs.
 pub(super) fn decimal(sum: Money) -> String {
-    let text = format!("{}.{:06}", sum.0 / 1_000_000, sum.0 % 1_000_000);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    sum.to_string()
 }
 
 #[cfg(test)]

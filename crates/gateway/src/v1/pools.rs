@@ -96,7 +96,7 @@ pub(super) struct ShownSpent {
 }
 
 /// What was spent in an hour that has passed is no longer of this one.
-pub(super) fn spent_this_hour(spent: &Spent, now: Timestamp) -> Spent {
+pub(crate) fn spent_this_hour(spent: &Spent, now: Timestamp) -> Spent {
     let hour = now.as_millis() / HOUR_MS;
     if spent.hour == hour { *spent } else { Spent { hour, ..Spent::default() } }
 }

@@ -60,6 +60,8 @@ codes! {
         "GET /v1/pools lists those that there are.";
     UnknownBulk "unknown_bulk" 404 "There is no such bulk work",
         "GET /v1/admin/dead/bulk lists what is under way, and what ended within a day.";
+    UnknownAlert "unknown_alert" 404 "There is no such alert",
+        "GET /v1/admin/alerts lists those that stand, and those of the last day.";
     MethodNotAllowed "method_not_allowed" 405 "Not with this method",
         "The Allow header says which there are.";
     InFlight "in_flight" 409 "The same order is still in flight",

@@ -4,6 +4,7 @@
 
 mod about;
 mod admin;
+mod alerts;
 mod books;
 mod counting_store;
 mod dead;
@@ -11,10 +12,14 @@ mod events;
 #[path = "../shared/flaky_store.rs"]
 mod flaky_store;
 mod idempotency;
+mod live;
 mod orders;
 mod pools;
 mod problems;
 mod provider;
+#[path = "../outbound/receiver.rs"]
+#[expect(dead_code, reason = "its own tests need more of it")]
+mod receiver;
 mod round_trips;
 mod stock;
 mod talk;

@@ -11,8 +11,11 @@ use quittance_gateway::{
     TenantSettings, Tenants, TraceSettings, Traces,
 };
 use quittance_lifecycle::{Key, Timestamp, WithoutWord};
-use quittance_ports::{Clock, MemoryCourier, MemoryRoster, MemorySpill, Provider, Roster, Store};
+use quittance_ports::{
+    Card, Clock, MemoryCourier, MemoryRoster, MemorySpill, Provider, Roster, Store, Vitals,
+};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -66,12 +69,17 @@ impl Room {
     }
 
     pub(crate) async fn with(tenants: Vec<TenantSettings>) -> Self {
-        Self::build(tenants, true, None).await
+        Self::build(tenants, true, GatewaySettings::default(), None).await
+    }
+
+    /// With an anna, and what the operator has set.
+    pub(crate) async fn set(settings: GatewaySettings) -> Self {
+        Self::build(vec![TenantSettings::new("anna", KeyDigest::of(ANNA))], true, settings, None).await
     }
 
     /// Nobody can call back, so a doubt is a dead letter at once.
     pub(crate) async fn in_doubt() -> Self {
-        Self::build(vec![TenantSettings::new("anna", KeyDigest::of(ANNA))], false, None).await
+        Self::build(vec![TenantSettings::new("anna", KeyDigest::of(ANNA))], false, GatewaySettings::default(), None).await
     }
 
     /// What happens here is told to whoever listens there.
@@ -79,10 +87,15 @@ impl Room {
         let collector = format!("http://{collector}/v1/traces").parse().unwrap();
         let traces = TraceSettings { collector, node: "here".into() };
         let anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
-        Self::build(vec![anna], true, Some(Traces::start(traces))).await
+        Self::build(vec![anna], true, GatewaySettings::default(), Some(Traces::start(traces))).await
     }
 
-    async fn build(tenants: Vec<TenantSettings>, has_callbacks: bool, traces: Option<Traces>) -> Self {
+    async fn build(
+        tenants: Vec<TenantSettings>,
+        has_callbacks: bool,
+        set: GatewaySettings,
+        traces: Option<Traces>,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let clock =
@@ -120,9 +133,50 @@ impl Room {
             outbound,
         );
         let desk = desk.with_roster(roster).with_books(Arc::clone(&store) as Arc<dyn Store>);
-        let gateway = Gateway::new(desk, GatewaySettings::default());
+        let gateway = Gateway::new(desk, set);
         tokio::spawn(gateway.serve(listener, None));
         Self { address, engine, provider, store_is_away, gateway, clock, store, worker }
+    }
+
+    /// Another node on the same orders, which carries nothing out and has no listener.
+    pub(crate) fn neighbour(&self, node: u64, settings: GatewaySettings) -> Gateway {
+        let roster = self.gateway.desk().roster();
+        let world = World {
+            store: Arc::clone(&self.store) as Arc<dyn Store>,
+            provider: Arc::clone(&self.provider) as Arc<dyn Provider>,
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            spill: Arc::new(MemorySpill::default()),
+            courier: Arc::new(MemoryCourier::default()),
+            roster: Arc::clone(roster),
+        };
+        let engine = Arc::new(Engine::new(world, Settings::new(node, quittance_catalog::kind)));
+        let desk = Desk::new(
+            engine,
+            Arc::clone(&self.provider) as Arc<dyn Provider>,
+            Arc::clone(&self.clock) as Arc<dyn Clock>,
+            Tenants::new(Vec::new(), None),
+            Hub::new([]),
+            self.gateway.desk().outbound().clone(),
+        );
+        let desk = desk.with_roster(Arc::clone(roster)).with_books(Arc::clone(&self.store) as Arc<dyn Store>);
+        Gateway::new(desk, settings)
+    }
+
+    /// A node's card, as it is by now.
+    pub(crate) async fn sign_in(&self, node: u64, name: &str) {
+        let now = self.clock.now();
+        let card = Card {
+            node,
+            name: name.into(),
+            version: "1".into(),
+            format: 1,
+            started: now,
+            at: now,
+            skew_ms: None,
+            vitals: Vitals { is_paused: node == 1 && self.engine.paused().is_some(), ..Vitals::default() },
+            demand: BTreeMap::new(),
+        };
+        self.gateway.desk().roster().sign_in(&card).await.unwrap();
     }
 
     /// Lets time pass.

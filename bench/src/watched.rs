@@ -1,0 +1,114 @@
+//! What it costs to be watched: joined orders over HTTP while three people have the live view open and a monitoring system reads the
+//! metrics each second, against the same gateway when nobody looks. In turn, so that the machine's moods hit both.
+
+use crate::client::Line;
+use crate::doors::{OK, Round, Side, get, round, settle, submit};
+use crate::provider::{Free, Manner};
+use crate::scene::{self, WORKS};
+use crate::server::{self, ADMIN, OwnThread};
+use crate::table::{Aim, Row, Unit};
+use crate::{Scale, say};
+use quittance_gateway::Hub;
+use quittance_ports::{MemoryStore, Provider, Store};
+use quittance_store_embedded::EmbeddedStore;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::task::AbortHandle;
+
+const SECTION: &str = "watched";
+const WATCHERS: usize = 3;
+const SCRAPE_SPAN: Duration = Duration::from_secs(1);
+/// What may be lost by it.
+const AIM: f64 = 0.97;
+
+fn start(store: Arc<dyn Store>) -> (OwnThread, SocketAddr) {
+    OwnThread::start("gateway", move || async move {
+        let hub = Hub::new([]);
+        let provider: Arc<dyn Provider> = Arc::new(Free(Manner::NeverEnding));
+        let engine = scene::engine_with(Arc::clone(&store), Arc::clone(&provider), |settings| {
+            // Nobody asks while it is measured.
+            settings.policy.first_poll = Duration::from_secs(3600);
+            settings.on_commit = Some(hub.on_commit());
+        });
+        tokio::spawn({
+            let engine = Arc::clone(&engine);
+            async move { engine.work().await }
+        });
+        let (listener, address) = server::listen().await;
+        let gateway = server::gateway_with_books(engine, provider, hub, store);
+        tokio::spawn(gateway.lookout().clone().keep_watch());
+        tokio::spawn(gateway.serve(listener, None));
+        address
+    })
+}
+
+fn operators(path: &str) -> Vec<u8> {
+    get(path, &format!("Authorization: Bearer {ADMIN}\r\n"))
+}
+
+/// Reads whatever comes.
+async fn watch(to: SocketAddr) {
+    let mut stream = TcpStream::connect(to).await.expect("somebody listens");
+    tokio::io::AsyncWriteExt::write_all(&mut stream, &operators("/v1/admin/live")).await.expect(WORKS);
+    let mut read = vec![0; 64 * 1024];
+    while stream.read(&mut read).await.is_ok_and(|count| count > 0) {}
+}
+
+async fn scrape(to: SocketAddr) {
+    let mut line = Line::open(to).await;
+    loop {
+        line.ask(&operators("/metrics")).await;
+        tokio::time::sleep(SCRAPE_SPAN).await;
+    }
+}
+
+fn open_the_page(runtime: &Runtime, to: SocketAddr) -> Vec<AbortHandle> {
+    let watching = (0..WATCHERS).map(|_| runtime.spawn(watch(to)).abort_handle());
+    watching.chain([runtime.spawn(scrape(to)).abort_handle()]).collect()
+}
+
+pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect(WORKS);
+    let dir = scale.fresh_dir();
+    let embedded: Arc<dyn Store> = Arc::new(EmbeddedStore::open(dir.path()).expect(WORKS));
+    let stores = [("embedded", embedded), ("memory", Arc::new(MemoryStore::default()) as Arc<dyn Store>)];
+    stores.into_iter().flat_map(|(name, store)| measure(&runtime, scale, name, store)).collect()
+}
+
+fn measure(runtime: &Runtime, scale: &Scale, name: &str, store: Arc<dyn Store>) -> [Row; 2] {
+    say(&format!("watched: {name} store"));
+    let (thread, address) = start(store);
+    let ids = runtime.block_on(settle(address, Manner::NeverEnding));
+    let requests: Arc<Vec<Vec<u8>>> = Arc::new((0..).zip(&ids).map(|(n, id)| submit(n, id)).collect());
+    // Some seconds for each round, or what is done once a second would be there or not by luck.
+    let each = usize::try_from(scale.of(2000, 800)).expect("a small number");
+    let side = Side { address, thread: &thread };
+    let one = || round(runtime, &side, &requests, each, OK);
+    let rounds: Vec<(Round, Round)> = (0..scale.of(9, 5))
+        .map(|_| {
+            let page = open_the_page(runtime, address);
+            let watched = one();
+            page.into_iter().for_each(|watching| watching.abort());
+            (watched, one())
+        })
+        .collect();
+    let middle = |amount: fn(&Round) -> f64| {
+        let mut pairs: Vec<(f64, f64)> =
+            rounds.iter().map(|(watched, alone)| (amount(watched), amount(alone))).collect();
+        pairs.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+        pairs[pairs.len() / 2]
+    };
+    let row = |what: String, (watched, alone): (f64, f64)| {
+        Row::new(SECTION, what, watched, Unit::PerSecond)
+            .against(alone, "nobody watches")
+            .aim(Aim::AtLeast(AIM))
+    };
+    [
+        row(format!("in.php, joined, {name}"), middle(|round| round.per_second)),
+        row("  on a core of its own".to_owned(), middle(|round| round.per_core_second)),
+    ]
+}

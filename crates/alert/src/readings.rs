@@ -1,0 +1,58 @@
+//! What is seen at one moment. Whatever could not be looked at is absent, and changes nothing: nobody is told that all is well
+//! because nobody could look.
+
+use crate::window::Counts;
+use quittance_lifecycle::{Money, Timestamp};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Readings {
+    pub at: Timestamp,
+    /// Whether the store answers, and who asks it.
+    pub store_is_up: bool,
+    pub here: String,
+    pub dead: Option<DeadLetters>,
+    /// What has been counted since the node began to look; it only grows.
+    pub counts: Option<Counts>,
+    /// What people call the provider, and how it is.
+    pub provider: Option<(String, Health)>,
+    pub balance: Option<Money>,
+    pub pools: Option<Vec<Pool>>,
+    pub nodes: Option<Vec<Node>>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeadLetters {
+    pub count: u64,
+    /// Since when the oldest that was found waits.
+    pub oldest: Option<Timestamp>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    Well,
+    /// It does not answer.
+    Broken,
+    /// A person must mend the account; the provider's own word for it.
+    Paused {
+        code: String,
+    },
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pool {
+    pub name: String,
+    pub is_on: bool,
+    pub budget: Option<Money>,
+    pub spent_this_hour: Money,
+    pub level: u32,
+    pub fresh: u32,
+    /// Orders that had to be bought, as all nodes have counted them.
+    pub missed: u64,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Node {
+    pub name: String,
+    pub is_silent: bool,
+    pub has_spilled: bool,
+}

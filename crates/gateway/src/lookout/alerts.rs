@@ -1,0 +1,334 @@
+//! Looking after the alerts. Every node holds the rules against what it sees; one of them, the first by a hash, writes down what
+//! changes, on a sheet that all read, and only once it is written anybody is told. Whether the store answers is for each node to say
+//! for itself, because nothing can be written down then.
+
+use super::announce::Announcement;
+use super::oldest::Oldest;
+use super::{Lookout, Seen};
+use crate::v1::spent_this_hour;
+use quittance_alert::{
+    Change, Counts, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds, Watchman,
+};
+use quittance_engine::ProviderState;
+use quittance_lifecycle::Timestamp;
+use quittance_ports::roster::SILENT_AFTER;
+use quittance_ports::{AlertNote, AlertSheet, Sheet, SheetFound, SheetWritten, StoreError, Version};
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How long an alert that was cleared is shown, and how many alerts there may be.
+const CLEARED_KEPT: Duration = Duration::from_secs(24 * 3600);
+const ALERTS_MAX: usize = 100;
+/// How long a node waits for the one that is to write changes down before it does so itself: that one may be frozen, or a command
+/// that looks after orders and nothing else.
+const GRACE: Duration = Duration::from_secs(15);
+/// How often a write may lose a race before whoever asked for it is told to come again.
+const WRITES_MAX: usize = 8;
+
+/// Who looks after the alerts here.
+pub(super) struct Post {
+    fleet: Watchman,
+    here: Watchman,
+    /// What only this node knows.
+    own: Vec<AlertNote>,
+    oldest: Oldest,
+    age_bar: Duration,
+    /// Since when there is something to write down that nobody has.
+    unwritten: Option<Timestamp>,
+}
+
+impl Post {
+    pub(super) fn new(bars: &Thresholds) -> Self {
+        let (here, fleet): (Vec<_>, Vec<_>) =
+            Rule::ALL.iter().copied().partition(|rule| matches!(rule, Rule::StoreAway));
+        Self {
+            fleet: Watchman::new(bars.clone(), fleet),
+            here: Watchman::new(bars.clone(), here),
+            own: Vec::new(),
+            oldest: Oldest::default(),
+            age_bar: bars.dead_age,
+            unwritten: None,
+        }
+    }
+
+    /// Whether it is for this node to write something down.
+    fn is_turn(&mut self, is_keeper: bool, has_changes: bool, now: Timestamp) -> bool {
+        if is_keeper {
+            return true;
+        }
+        let since = if has_changes { *self.unwritten.get_or_insert(now) } else { now };
+        // A clock that was set back begins anew.
+        self.unwritten = has_changes.then_some(since.min(now));
+        now.since(since) >= GRACE
+    }
+
+    /// Those that stand first, and the latest of each.
+    pub(super) fn all(&self, sheets: &[SheetFound]) -> Vec<AlertNote> {
+        let (_, sheet) = on_sheet(sheets);
+        let mut all: Vec<_> = sheet.alerts.into_iter().chain(self.own.iter().cloned()).collect();
+        all.sort_by_key(|note| (note.cleared.is_some(), Reverse(note.cleared.unwrap_or(note.raised))));
+        all
+    }
+}
+
+fn on_sheet(sheets: &[SheetFound]) -> (Version, AlertSheet) {
+    let found = sheets.iter().find(|found| found.name == Sheet::ALERTS);
+    match found.map(|found| (found.version, &found.sheet)) {
+        Some((version, Sheet::Alerts(sheet))) => (version, sheet.clone()),
+        _ => (Version::ABSENT, AlertSheet::default()),
+    }
+}
+
+fn standing(notes: &[AlertNote]) -> BTreeSet<Named> {
+    let standing = notes.iter().filter(|note| note.cleared.is_none());
+    // What a newer version has raised is its own to clear.
+    standing.filter_map(|note| Some((Rule::named(&note.rule)?, note.subject.clone()))).collect()
+}
+
+/// Writes the changes down, and says who is to be told what.
+fn apply(notes: &mut Vec<AlertNote>, changes: Vec<Change>, now: Timestamp) -> Vec<Announcement> {
+    let mut told = Vec::new();
+    for change in changes {
+        match change {
+            Change::Raised { rule, subject, words } => {
+                if standing(notes).len() >= ALERTS_MAX {
+                    continue;
+                }
+                notes.retain(|note| note.rule != rule.name() || note.subject != subject);
+                let is_grave = rule.is_grave();
+                let note = AlertNote {
+                    rule: rule.name().into(),
+                    subject,
+                    is_grave,
+                    words,
+                    raised: now,
+                    cleared: None,
+                    seen: None,
+                };
+                told.push(Announcement::of(&note));
+                notes.push(note);
+            }
+            Change::Cleared { rule, subject } => {
+                let is_it = |note: &&mut AlertNote| note.rule == rule.name() && note.subject == subject;
+                if let Some(note) = notes.iter_mut().find(is_it) {
+                    note.cleared = Some(now);
+                    told.push(Announcement::of(note));
+                }
+            }
+        }
+    }
+    told
+}
+
+/// What was cleared long ago is forgotten, and the oldest of it if there is too much.
+fn forget(notes: &mut Vec<AlertNote>, now: Timestamp) {
+    notes.retain(|note| note.cleared.is_none_or(|cleared| now.since(cleared) < CLEARED_KEPT));
+    while notes.len() > ALERTS_MAX {
+        let cleared = notes.iter().enumerate().filter_map(|(n, note)| Some((note.cleared?, n)));
+        let Some((_, oldest)) = cleared.min() else { break };
+        notes.remove(oldest);
+    }
+}
+
+impl Lookout {
+    pub(super) fn is_keeper(&self, seen: &Seen) -> bool {
+        self.inner.desk.engine().is_keeper(Sheet::ALERTS, &seen.looks.roll)
+    }
+
+    /// Holds the rules against what was seen.
+    pub(super) async fn tend(&self, seen: &mut Seen) {
+        let is_keeper = self.is_keeper(seen);
+        let readings = self.readings(seen).await;
+        let now = readings.at;
+        let changes = seen.post.here.hear(&standing(&seen.post.own), &readings);
+        let told = apply(&mut seen.post.own, changes, now);
+        forget(&mut seen.post.own, now);
+        self.announce(told);
+        if !seen.looks.store_is_up {
+            return;
+        }
+        let (version, sheet) = on_sheet(&seen.looks.sheets);
+        let changes = seen.post.fleet.hear(&standing(&sheet.alerts), &readings);
+        if !seen.post.is_turn(is_keeper, !changes.is_empty(), now) {
+            return;
+        }
+        let mut next = sheet.clone();
+        let told = apply(&mut next.alerts, changes, now);
+        forget(&mut next.alerts, now);
+        if next == sheet {
+            return;
+        }
+        match self.write(seen, version, next).await {
+            Ok(true) => self.announce(told),
+            // Somebody else was there first, or nobody knows: all is weighed again on what stands then.
+            Ok(false) | Err(_) => seen.looks.look_at_roster_again(),
+        }
+    }
+
+    /// Says whether it stands now.
+    async fn write(&self, seen: &mut Seen, version: Version, sheet: AlertSheet) -> Result<bool, StoreError> {
+        let sheet = Sheet::Alerts(sheet);
+        let written = self.inner.desk.roster().write_sheet(Sheet::ALERTS, version, Some(&sheet)).await?;
+        let SheetWritten::Done(version) = written else { return Ok(false) };
+        let sheets = &mut seen.looks.sheets;
+        sheets.retain(|found| found.name != Sheet::ALERTS);
+        sheets.push(SheetFound { name: Sheet::ALERTS.into(), version, sheet });
+        Ok(true)
+    }
+
+    /// A person says that he knows; nothing, if there is no such alert.
+    pub(crate) async fn see(&self, rule: &str, subject: &str) -> Result<Option<AlertNote>, StoreError> {
+        let now = self.inner.desk.clock().now();
+        let is_it = |note: &&mut AlertNote| note.rule == rule && note.subject == subject;
+        let mut seen = self.inner.seen.lock().await;
+        if let Some(note) = seen.post.own.iter_mut().find(is_it) {
+            note.seen.get_or_insert(now);
+            return Ok(Some(note.clone()));
+        }
+        for _ in 0..WRITES_MAX {
+            seen.looks.sheets = self.inner.desk.roster().sheets().await?;
+            let (version, mut sheet) = on_sheet(&seen.looks.sheets);
+            let Some(note) = sheet.alerts.iter_mut().find(is_it) else { return Ok(None) };
+            if note.seen.is_some() {
+                return Ok(Some(note.clone()));
+            }
+            note.seen = Some(now);
+            let note = note.clone();
+            if self.write(&mut seen, version, sheet).await? {
+                return Ok(Some(note));
+            }
+        }
+        Err(StoreError::Unavailable {
+            doing: "writing down that an alert was seen",
+            source: "somebody else writes it all the time".into(),
+        })
+    }
+
+    async fn readings(&self, seen: &mut Seen) -> Readings {
+        let desk = &self.inner.desk;
+        let (now, looks) = (desk.clock().now(), &seen.looks);
+        let own = looks.roll.nodes.iter().find(|signed| signed.card.node == desk.engine().node());
+        let mut readings = Readings {
+            at: now,
+            store_is_up: looks.store_is_up,
+            here: own.map(|signed| signed.card.name.clone()).unwrap_or_default(),
+            ..Readings::default()
+        };
+        if !looks.store_is_up {
+            return readings;
+        }
+        readings.counts = seen.history.counted().filter(|_| looks.has_books).as_ref().map(Counts::from);
+        readings.provider = Some((desk.engine().provider_name().to_owned(), self.health(seen)));
+        readings.balance = self.account().1.and_then(|account| account.balance);
+        if looks.has_roster {
+            readings.pools = Some(self.pools(seen, now));
+            readings.nodes = Some(nodes(seen));
+        }
+        if looks.has_census {
+            readings.dead = self.dead_letters(seen, now).await;
+        }
+        readings
+    }
+
+    /// As this node sees it; and what one of them was told about the account holds for all.
+    fn health(&self, seen: &Seen) -> Health {
+        let roll = &seen.looks.roll;
+        let alive = roll.nodes.iter().filter(|signed| roll.now.since(signed.seen) < SILENT_AFTER);
+        match self.inner.desk.engine().provider_state() {
+            ProviderState::Paused { fault } => Health::Paused { code: fault.code },
+            _ if alive.clone().any(|signed| signed.card.vitals.is_paused) => {
+                Health::Paused { code: "something to another node".into() }
+            }
+            ProviderState::Shut { is_broken: true, .. } => Health::Broken,
+            _ => Health::Well,
+        }
+    }
+
+    fn pools(&self, seen: &Seen, now: Timestamp) -> Vec<Pool> {
+        let pools = self.inner.desk.engine().pools_among(&seen.looks.sheets, &seen.looks.roll);
+        let pools = pools.into_iter().map(|pool| {
+            let (sheet, level) =
+                (pool.sheet, |level: &quittance_ports::LevelShown| (level.size, level.fresh));
+            let (level, fresh) = sheet.level.as_ref().map(level).unwrap_or_default();
+            Pool {
+                name: sheet.spec.name,
+                is_on: sheet.spec.is_on,
+                budget: sheet.spec.budget,
+                spent_this_hour: spent_this_hour(&sheet.spent, now).money,
+                level,
+                fresh,
+                missed: pool.demand.missed,
+            }
+        });
+        pools.collect()
+    }
+
+    async fn dead_letters(&self, seen: &mut Seen, now: Timestamp) -> Option<DeadLetters> {
+        let Seen { looks, post, .. } = seen;
+        if looks.census.dead == 0 || post.age_bar.is_zero() {
+            return Some(DeadLetters { count: looks.census.dead, oldest: None });
+        }
+        let oldest = post.oldest.look(&self.inner.desk, now, post.age_bar).await.ok()?;
+        Some(DeadLetters { count: looks.census.dead, oldest })
+    }
+}
+
+fn nodes(seen: &Seen) -> Vec<Node> {
+    let roll = &seen.looks.roll;
+    let nodes = roll.nodes.iter().map(|signed| Node {
+        name: signed.card.name.clone(),
+        is_silent: roll.now.since(signed.seen) >= SILENT_AFTER,
+        has_spilled: signed.card.vitals.has_spilled,
+    });
+    nodes.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn note(n: u64, cleared: Option<u64>) -> AlertNote {
+        AlertNote {
+            rule: "pool_starves".into(),
+            subject: format!("pool{n}"),
+            is_grave: false,
+            words: String::new(),
+            raised: Timestamp::from_millis(n),
+            cleared: cleared.map(Timestamp::from_millis),
+            seen: None,
+        }
+    }
+
+    #[test]
+    fn what_was_cleared_is_kept_for_a_day_and_no_more_than_there_is_room_for() {
+        let now = Timestamp::from_millis(100_000_000);
+        let mut notes: Vec<_> = (0..150).map(|n| note(n, Some(99_000_000 + n))).collect();
+        notes.push(note(500, Some(1)));
+        notes.push(note(501, None));
+        forget(&mut notes, now);
+        assert_eq!(notes.len(), ALERTS_MAX);
+        assert!(notes.iter().any(|note| note.subject == "pool501"), "what stands is never forgotten");
+        assert!(!notes.iter().any(|note| note.subject == "pool500"), "more than a day ago");
+        assert!(
+            notes.iter().any(|note| note.subject == "pool149")
+                && !notes.iter().any(|note| note.subject == "pool0")
+        );
+    }
+
+    #[test]
+    fn an_alert_that_is_raised_again_takes_the_place_of_the_one_that_was_cleared() {
+        let (now, mut notes) = (Timestamp::from_millis(1000), vec![note(1, Some(900))]);
+        let raised = |n: u64| Change::Raised {
+            rule: Rule::PoolStarves,
+            subject: format!("pool{n}"),
+            words: "w".into(),
+        };
+        assert_eq!(apply(&mut notes, vec![raised(1)], now).len(), 1);
+        assert_eq!((notes.len(), notes[0].cleared), (1, None));
+        let all = (2..300).map(raised).collect();
+        assert_eq!(apply(&mut notes, all, now).len(), ALERTS_MAX - 1, "there is an end to it");
+        let cleared = Change::Cleared { rule: Rule::PoolStarves, subject: "pool1".into() };
+        assert_eq!(apply(&mut notes, vec![cleared], now)[0].event, "cleared");
+    }
+}

@@ -1,0 +1,202 @@
+//! What has been counted, as it grew: the last seconds for rates, and an hour in samples for whoever wants to see a curve.
+
+use super::latencies::Latencies;
+use quittance_lifecycle::{Tally, Timestamp};
+use quittance_ports::{Census, Day};
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// Over which rates are taken.
+const RATE_SPAN: Duration = Duration::from_secs(10);
+/// Far more looks than fit into it.
+const LOOKS_MAX: usize = 32;
+const SAMPLES_MAX: usize = 720;
+
+/// What has been counted since this node began to look. The books begin anew each day; this goes on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Grown {
+    day: u64,
+    /// At the first look, and of the days before that one.
+    before: Tally,
+    passed: Tally,
+    today: Tally,
+}
+
+/// `a - b`, line by line.
+fn less(mut a: Tally, b: &Tally) -> Tally {
+    for (name, count) in b.lines() {
+        if let Some(line) = a.line_mut(name) {
+            *line = line.saturating_sub(count);
+        }
+    }
+    a
+}
+
+impl Grown {
+    fn all(&self) -> Tally {
+        let mut all = self.passed;
+        all += self.today;
+        less(all, &self.before)
+    }
+}
+
+/// One step of the curve: what was counted since the one before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Sample {
+    at_ms: u64,
+    open: u64,
+    dead: u64,
+    asked: u64,
+    joined: u64,
+    cached: u64,
+    from_stock: u64,
+    paid: u64,
+    solved: u64,
+    failed: u64,
+    spent_micros: u64,
+    saved_micros: u64,
+    p50_ms: Option<u64>,
+    p95_ms: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct History {
+    grown: Option<Grown>,
+    looks: VecDeque<(Timestamp, Tally)>,
+    samples: VecDeque<Sample>,
+    /// What had been counted, and saved today, at the last sample.
+    sampled: Option<(Timestamp, Tally, u64)>,
+}
+
+impl History {
+    /// The first day whose books are to be read: what was counted between the last look and midnight counts, too.
+    pub(super) fn day(&self) -> Option<Day> {
+        self.grown.map(|grown| Day(grown.day))
+    }
+
+    /// The books of today, and of the day of the last look if that was another one.
+    pub(super) fn note(&mut self, at: Timestamp, today: Tally, before: Tally) {
+        let day = Day::of(at).0;
+        let grown = self.grown.get_or_insert(Grown { day, before: today, passed: Tally::default(), today });
+        if grown.day != day {
+            grown.passed += before;
+            grown.day = day;
+        }
+        grown.today = today;
+        let all = grown.all();
+        // A clock that was set back begins anew.
+        if self.looks.back().is_some_and(|(last, _)| *last > at) {
+            self.looks.clear();
+        }
+        self.looks.push_back((at, all));
+        while self.looks.len() > LOOKS_MAX
+            || self.looks.get(1).is_some_and(|(second, _)| at.since(*second) >= RATE_SPAN)
+        {
+            self.looks.pop_front();
+        }
+    }
+
+    /// What has been counted since this node began to look.
+    pub(super) fn counted(&self) -> Option<Tally> {
+        self.grown.map(|grown| grown.all())
+    }
+
+    /// What was counted lately, and in how much time.
+    pub(super) fn lately(&self) -> (Tally, Duration) {
+        match (self.looks.front(), self.looks.back()) {
+            (Some((from, before)), Some((to, now))) => (less(*now, before), to.since(*from)),
+            _ => (Tally::default(), Duration::ZERO),
+        }
+    }
+
+    /// Adds a step, if it is time for one.
+    pub(super) fn sample(
+        &mut self,
+        at: Timestamp,
+        step: Duration,
+        census: Census,
+        saved_today: u64,
+        latencies: &Latencies,
+    ) {
+        let Some(all) = self.counted() else { return };
+        let (last, before, saved_before) = self.sampled.unwrap_or((at, all, saved_today));
+        let is_first = self.sampled.is_none();
+        // Ticks are not exact, and a clock may be set back.
+        if !is_first && last <= at && at.since(last) + step / 10 < step {
+            return;
+        }
+        self.sampled = Some((at, all, saved_today));
+        let counted = less(all, &before);
+        let took = latencies.within(at, at.since(last).max(step));
+        self.samples.push_back(Sample {
+            at_ms: at.as_millis(),
+            open: census.open,
+            dead: census.dead,
+            asked: counted.asked,
+            joined: counted.joined,
+            cached: counted.cached,
+            from_stock: counted.from_stock,
+            paid: counted.paid,
+            solved: counted.solved,
+            failed: counted.failed,
+            spent_micros: counted.cost_micros,
+            saved_micros: saved_today.saturating_sub(saved_before),
+            p50_ms: took.p50,
+            p95_ms: took.p95,
+        });
+        while self.samples.len() > SAMPLES_MAX {
+            self.samples.pop_front();
+        }
+    }
+
+    /// The oldest first.
+    pub(super) fn samples(&self) -> Vec<Sample> {
+        self.samples.iter().copied().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIDNIGHT: u64 = 20_000 * 24 * 3600;
+
+    fn paid(paid: u64) -> Tally {
+        Tally { paid, ..Tally::default() }
+    }
+
+    fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(seconds * 1000)
+    }
+
+    #[test]
+    fn nothing_is_lost_at_midnight() {
+        let mut history = History::default();
+        history.note(at(MIDNIGHT - 5), paid(100), Tally::default());
+        assert_eq!(history.day(), Some(Day(19_999)));
+        history.note(at(MIDNIGHT - 1), paid(103), Tally::default());
+        history.note(at(MIDNIGHT + 4), paid(2), paid(108));
+        assert_eq!(history.counted(), Some(paid(10)), "eight before midnight, two after");
+        let (lately, span) = history.lately();
+        assert_eq!((lately.paid, span), (10, Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn rates_are_of_the_last_seconds_and_samples_are_bounded() {
+        let mut history = History::default();
+        let (latencies, step) = (Latencies::default(), Duration::from_secs(5));
+        for second in 0..10_000 {
+            history.note(at(second), paid(second * 3), Tally::default());
+            history.sample(at(second), step, Census { open: second, dead: 1 }, second, &latencies);
+        }
+        let (lately, span) = history.lately();
+        assert_eq!((lately.paid, span), (30, Duration::from_secs(10)));
+        let samples = history.samples();
+        assert_eq!(samples.len(), SAMPLES_MAX);
+        let last = samples[SAMPLES_MAX - 1];
+        assert_eq!((last.paid, last.saved_micros, last.dead), (15, 5, 1));
+        assert_eq!(last.at_ms - samples[0].at_ms, 5000 * (SAMPLES_MAX as u64 - 1));
+    }
+}

@@ -1,0 +1,389 @@
+//! This node at work, for the operator: a picture of this moment, the same as a stream that is drawn anew each second, and the curve
+//! of the last hour.
+
+use super::Room;
+use super::alerts::ShownAlert;
+use super::caller::Operator;
+use super::events::{EVENT_STREAM, GREETING};
+use super::moment::rfc3339;
+use super::pools::PoolInShort;
+use super::problem::{Refused, problems};
+use crate::lookout::{Facts, Lookout, Phases, Sample};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::stream;
+use hyper::StatusCode;
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use quittance_engine::ProviderState;
+use quittance_lifecycle::time::millis;
+use quittance_lifecycle::{Tally, Timestamp};
+use quittance_ports::roster::SILENT_AFTER;
+use quittance_ports::{BulkSheet, Deed, Roll, Signed};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::watch::Receiver;
+use utoipa::ToSchema;
+
+problems!(NowProblems: Unauthorized, Forbidden);
+problems!(LiveProblems: Unauthorized, Forbidden, TooManyStreams);
+
+/// A node at one moment.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Snapshot {
+    at_ms: u64,
+    node: ShownHere,
+    orders: ShownOrders,
+    /// A second, over the last ten, on all nodes.
+    rates: ShownRates,
+    latency_ms: ShownLatency,
+    /// Every line of today's books (UTC), on all nodes, and `saved_micros`: what those who joined an order, or were given an answer
+    /// that was there already, would have cost.
+    today: BTreeMap<&'static str, u64>,
+    balance: ShownBalance,
+    providers: Vec<ShownProvider>,
+    pools: Vec<PoolInShort>,
+    nodes: Vec<ShownPeer>,
+    /// Those that stand, and those that were cleared within the last day.
+    alerts: Vec<ShownAlert>,
+    /// What people have set going and has not ended.
+    bulks: Vec<ShownWork>,
+    store: ShownStore,
+}
+
+/// Who is looked at.
+#[derive(Serialize, ToSchema)]
+struct ShownHere {
+    name: String,
+    version: &'static str,
+    started_ms: u64,
+    uptime_s: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ShownOrders {
+    open: u64,
+    dead: u64,
+    phases: ShownPhases,
+    /// Whether the phases are those of the first thousand, scaled up.
+    is_sampled: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ShownPhases {
+    queued: u64,
+    /// Wait for a person to mend the provider's account.
+    held: u64,
+    submitting: u64,
+    solving: u64,
+    unsure: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ShownRates {
+    asked: f64,
+    joined: f64,
+    cached: f64,
+    from_stock: f64,
+    paid: f64,
+    solved: f64,
+    failed: f64,
+    dead: f64,
+}
+
+/// From placed to solved, of the orders that this node saw solved in the last five minutes.
+#[derive(Serialize, ToSchema)]
+struct ShownLatency {
+    p50: Option<u64>,
+    p95: Option<u64>,
+    p99: Option<u64>,
+    count: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ShownBalance {
+    balance_micros: Option<u64>,
+    threads: Option<ShownWorking>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ShownWorking {
+    total: u64,
+    working: u64,
+}
+
+/// Whether a provider is given work by this node.
+#[derive(Serialize, ToSchema)]
+struct ShownProvider {
+    name: String,
+    #[schema(pattern = "^(open|slowed|busy|broken|paused)$")]
+    state: &'static str,
+    /// Nothing is submitted until then.
+    until_ms: Option<u64>,
+    /// Submits are kept so far apart.
+    spacing_ms: Option<u64>,
+    fault: Option<ShownTrouble>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ShownTrouble {
+    class: &'static str,
+    code: String,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ShownPeer {
+    name: String,
+    is_here: bool,
+    is_alive: bool,
+    in_hand: u64,
+    submitted: u64,
+    answered: u64,
+    is_paused: bool,
+    store_was_away: bool,
+    has_spilled: bool,
+    skew_ms: Option<i64>,
+}
+
+/// Many dead letters that are being replayed or dropped.
+#[derive(Serialize, ToSchema)]
+struct ShownWork {
+    #[schema(pattern = "^[0-9a-f]{16}$")]
+    number: String,
+    #[schema(pattern = "^(replay|drop)$")]
+    deed: &'static str,
+    begun_at: String,
+    per_second: u32,
+    done: u64,
+    passed_over: u64,
+}
+
+#[derive(Serialize, ToSchema)]
+struct ShownStore {
+    is_up: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+}
+
+impl ShownPhases {
+    const fn of(phases: Phases) -> Self {
+        let Phases { queued, held, submitting, solving, unsure } = phases;
+        Self { queued, held, submitting, solving, unsure }
+    }
+}
+
+impl ShownRates {
+    /// To two places: it is looked at, not added up.
+    fn of(lately: &Tally, span: Duration) -> Self {
+        let rate = |count: u64| match span {
+            Duration::ZERO => 0.0,
+            span => (count as f64 / span.as_secs_f64() * 100.0).round() / 100.0,
+        };
+        Self {
+            asked: rate(lately.asked),
+            joined: rate(lately.joined),
+            cached: rate(lately.cached),
+            from_stock: rate(lately.from_stock),
+            paid: rate(lately.paid),
+            solved: rate(lately.solved),
+            failed: rate(lately.failed),
+            dead: rate(lately.dead),
+        }
+    }
+}
+
+impl ShownProvider {
+    fn of(name: &str, state: &ProviderState) -> Self {
+        let (mut until_ms, mut spacing_ms, mut fault) = (None, None, None);
+        match state {
+            ProviderState::Open => {}
+            ProviderState::Slowed { spacing } => spacing_ms = Some(millis(*spacing)),
+            ProviderState::Shut { until, .. } => until_ms = Some(until.as_millis()),
+            ProviderState::Paused { fault: why } => {
+                fault = Some(ShownTrouble { class: why.class.name(), code: why.code.clone() });
+            }
+        }
+        Self { name: name.to_owned(), state: state.name(), until_ms, spacing_ms, fault }
+    }
+}
+
+impl ShownPeer {
+    fn of(signed: &Signed, roll: &Roll, here: u64) -> Self {
+        let Signed { card, seen } = signed;
+        let vitals = &card.vitals;
+        Self {
+            name: card.name.clone(),
+            is_here: card.node == here,
+            is_alive: roll.now.since(*seen) < SILENT_AFTER,
+            in_hand: vitals.in_hand,
+            submitted: vitals.submitted,
+            answered: vitals.answered,
+            is_paused: vitals.is_paused,
+            store_was_away: vitals.store_was_away,
+            has_spilled: vitals.has_spilled,
+            skew_ms: card.skew_ms,
+        }
+    }
+}
+
+impl ShownWork {
+    fn of(bulk: &BulkSheet) -> Self {
+        Self {
+            number: format!("{:016x}", bulk.number),
+            deed: match bulk.deed {
+                Deed::Replay => "replay",
+                Deed::Drop => "drop",
+            },
+            begun_at: rfc3339(bulk.begun),
+            per_second: bulk.per_second,
+            done: bulk.done,
+            passed_over: bulk.passed_over,
+        }
+    }
+}
+
+impl Snapshot {
+    fn of(facts: &Facts<'_>) -> Self {
+        let Facts { at, node, name, started, roll, .. } = facts;
+        let account = facts.account.unwrap_or_default();
+        let working = |threads: quittance_ports::Threads| ShownWorking {
+            total: threads.total,
+            working: threads.working,
+        };
+        let latency = facts.latency;
+        let uptime_s = |started: Timestamp| at.since(started).as_secs();
+        Self {
+            at_ms: at.as_millis(),
+            node: ShownHere {
+                name: name.clone(),
+                version: env!("CARGO_PKG_VERSION"),
+                started_ms: started.as_millis(),
+                uptime_s: uptime_s(*started),
+            },
+            orders: ShownOrders {
+                open: facts.census.open,
+                dead: facts.census.dead,
+                phases: ShownPhases::of(facts.phases),
+                is_sampled: facts.is_sampled,
+            },
+            rates: ShownRates::of(&facts.lately, facts.lately_span),
+            latency_ms: ShownLatency {
+                p50: latency.p50,
+                p95: latency.p95,
+                p99: latency.p99,
+                count: latency.count,
+            },
+            today: facts.today.lines().chain([("saved_micros", facts.saved.0)]).collect(),
+            balance: ShownBalance {
+                balance_micros: account.balance.map(|balance| balance.0),
+                threads: account.threads.map(working),
+            },
+            providers: vec![ShownProvider::of(facts.provider.0, &facts.provider.1)],
+            pools: facts.pools.iter().map(PoolInShort::of).collect(),
+            nodes: roll.nodes.iter().map(|signed| ShownPeer::of(signed, roll, *node)).collect(),
+            alerts: facts.alerts.iter().map(ShownAlert::of).collect(),
+            bulks: facts.bulks.iter().map(|bulk| ShownWork::of(bulk)).collect(),
+            store: ShownStore { is_up: facts.store_is_up, kind: facts.store },
+        }
+    }
+}
+
+/// As it is shown.
+pub(crate) fn picture(facts: &Facts<'_>) -> String {
+    super::json_text(&Snapshot::of(facts))
+}
+
+/// What goes on at this moment
+#[utoipa::path(
+    get, path = "/v1/admin/now", operation_id = "now", tag = "admin",
+    responses((status = 200, body = Snapshot, description = "The picture."), NowProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn now(State(room): State<Room>, _: Operator) -> Response {
+    let content_type = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (StatusCode::OK, content_type, room.lookout.picture().await).into_response()
+}
+
+/// One event of the stream, as its lines say it.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it is written by hand, and only described here")]
+pub(super) struct NowEvent {
+    #[schema(pattern = "^now$")]
+    event: String,
+    /// A Snapshot, in JSON.
+    data: String,
+}
+
+/// What goes on, drawn anew each second
+///
+/// Server-sent events `now`, the first at once. Whoever reads slowly is shown fewer, and never an old one. It ends when the daemon
+/// does.
+#[utoipa::path(
+    get, path = "/v1/admin/live", operation_id = "live", tag = "admin",
+    responses(
+        (status = 200, body = NowEvent, content_type = "text/event-stream",
+            description = "Events `now`, each with a Snapshot as its data."),
+        LiveProblems,
+    ),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn live(State(room): State<Room>, _: Operator) -> Result<Response, Refused> {
+    let permit = room.stream_permit()?;
+    let pictures = room.lookout.watch();
+    let watching = Watching { lookout: room.lookout, pictures, is_greeted: false, _permit: permit };
+    let events = stream::unfold(watching, |mut watching| async move {
+        let event = watching.next().await?;
+        Some((Ok::<_, Infallible>(event), watching))
+    });
+    let mut response = Response::new(axum::body::Body::from_stream(events));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
+    Ok(response)
+}
+
+struct Watching {
+    lookout: Lookout,
+    pictures: Receiver<Bytes>,
+    is_greeted: bool,
+    /// Given back when the stream ends, however it does.
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Watching {
+    async fn next(&mut self) -> Option<Bytes> {
+        if !self.is_greeted {
+            self.is_greeted = true;
+            // The last one that was drawn for others may be old.
+            let picture = self.lookout.picture().await;
+            return Some([GREETING.as_bytes(), b"event: now\ndata: ", &picture, b"\n\n"].concat().into());
+        }
+        // Whoever came too late would wait for a picture that nobody draws any more.
+        if self.lookout.is_closed() {
+            return None;
+        }
+        self.pictures.changed().await.ok()?;
+        (!self.lookout.is_closed()).then(|| self.pictures.borrow_and_update().clone())
+    }
+}
+
+#[derive(Serialize, ToSchema)]
+pub(super) struct ShownHistory {
+    step_ms: u64,
+    /// The newest last, at most 720.
+    samples: Vec<Sample>,
+}
+
+/// The last hour, in steps
+///
+/// What was counted in each, on all nodes; how long answers took is of those that this node saw.
+#[utoipa::path(
+    get, path = "/v1/admin/history", operation_id = "history", tag = "admin",
+    responses((status = 200, body = ShownHistory, description = "The samples."), NowProblems),
+    security(("bearer" = []), ("api_key" = [])),
+)]
+pub(super) async fn history(State(room): State<Room>, _: Operator) -> Response {
+    let (step, samples) = room.lookout.history().await;
+    super::json(StatusCode::OK, &ShownHistory { step_ms: millis(step), samples })
+}

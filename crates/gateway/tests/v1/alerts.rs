@@ -1,0 +1,142 @@
+//! Alerts, as the operator is told of them: on the API, and where he wants to be called.
+
+use crate::receiver::{Receiver, signature};
+use crate::talk::Ask;
+use crate::world::{ADMIN, ANNA, Room, path_of};
+use quittance_gateway::{AlertSettings, Announcement, Gateway, GatewaySettings, Webhook};
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::broadcast;
+
+fn settings(webhook: Option<Webhook>) -> GatewaySettings {
+    let alerts = AlertSettings { webhook, look_span: Duration::from_millis(20), ..AlertSettings::default() };
+    GatewaySettings { alerts, ..GatewaySettings::default() }
+}
+
+async fn alerts(room: &Room) -> Vec<Value> {
+    let told = room.ask(Ask::get("/v1/admin/alerts").key(ADMIN)).await.order(200);
+    told["alerts"].as_array().unwrap().clone()
+}
+
+/// Looks until there is an alert of which this is true, letting time pass.
+async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
+    let looking = async {
+        loop {
+            if let Some(found) = alerts(room).await.into_iter().find(&is_so) {
+                return found;
+            }
+            room.pass(Duration::from_secs(1));
+            room.sign_in(1, "here").await;
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), looking).await.expect("it never came to that")
+}
+
+fn keep_watch(gateway: &Gateway) -> broadcast::Receiver<Announcement> {
+    let announced = gateway.lookout().announced();
+    tokio::spawn(gateway.lookout().clone().keep_watch());
+    announced
+}
+
+#[tokio::test]
+async fn an_alert_is_raised_called_out_seen_and_cleared() {
+    let receiver = Receiver::start(&[500]).await;
+    let webhook = Webhook { url: receiver.url("/alerts/hook"), secret: Some([9; 32]) };
+    let room = Room::set(settings(Some(webhook))).await;
+    let mut announced = keep_watch(&room.gateway);
+    let path = path_of(&room.place("broke-1").await.order(202));
+    let alert = until(&room, |alert| alert["rule"] == "provider_paused").await;
+    assert_eq!(
+        (&alert["is_grave"], &alert["cleared_at"], &alert["seen_at"]),
+        (&json!(true), &Value::Null, &Value::Null)
+    );
+    assert!(alert["words"].as_str().unwrap().contains("ERROR_ZERO_BALANCE"), "{alert}");
+    assert_eq!(announced.recv().await.unwrap().event, "raised");
+
+    let (refused, heard) = (receiver.next().await, receiver.next().await);
+    assert_eq!((heard.method.as_str(), heard.target.as_str()), ("POST", "/alerts/hook"));
+    assert_eq!(heard.header("webhook-id"), refused.header("webhook-id"), "the same word, told again");
+    let told: Value = serde_json::from_str(&heard.body).unwrap();
+    assert_eq!(
+        (&told["event"], &told["rule"], &told["at"]),
+        (&json!("raised"), &alert["rule"], &alert["raised_at"])
+    );
+    let (id, at) = (heard.header("webhook-id"), heard.header("webhook-timestamp"));
+    let signed = format!("{id}.{at}.{}", heard.body);
+    assert_eq!(heard.header("webhook-signature"), signature(&[9; 32], &signed));
+
+    let say = |body: Value| room.ask(Ask::post("/v1/admin/alerts/seen", &body).key(ADMIN));
+    let named = json!({ "rule": alert["rule"], "subject": alert["subject"] });
+    let seen = say(named.clone()).await.order(200);
+    assert!(seen["seen_at"].is_string() && seen["cleared_at"].is_null(), "{seen}");
+    assert_eq!(say(named).await.order(200), seen, "once is enough");
+    say(json!({ "rule": "provider_paused", "subject": "another" })).await.must_be(404, "unknown_alert");
+    say(json!({ "subject": "" })).await.must_be(422, "bad_params");
+    say(json!({ "rule": "x", "subject": "", "more": 1 })).await.must_be(422, "bad_params");
+
+    // Or it would be refused again.
+    room.ask(Ask::new("DELETE", path).key(ANNA)).await.order(200);
+    room.ask(Ask::new("POST", "/v1/admin/release").key(ADMIN)).await.order(200);
+    let cleared =
+        until(&room, |alert| alert["rule"] == "provider_paused" && !alert["cleared_at"].is_null()).await;
+    assert_eq!(cleared["seen_at"], seen["seen_at"]);
+    let heard = receiver.next().await;
+    assert!(heard.body.contains("\"event\":\"cleared\""), "{}", heard.body);
+}
+
+#[tokio::test]
+async fn one_node_tells_all_know_and_whoever_comes_later_does_not_tell_again() {
+    let room = Room::set(settings(None)).await;
+    room.sign_in(1, "here").await;
+    room.sign_in(2, "there").await;
+    let there = room.neighbour(2, settings(None));
+    let mut announced = [keep_watch(&room.gateway), keep_watch(&there)];
+    room.place("broke-1").await.order(202);
+    until(&room, |alert| alert["rule"] == "provider_paused").await;
+    // Whoever was not the one has seen it by the time the next one is told.
+    room.store_is_away.store(true, Ordering::Relaxed);
+    until(&room, |alert| alert["rule"] == "store_away").await;
+    room.store_is_away.store(false, Ordering::Relaxed);
+    let mut told = Vec::new();
+    for announced in &mut announced {
+        while let Ok(announcement) = announced.try_recv() {
+            told.push(announcement.rule);
+        }
+    }
+    assert_eq!(told.iter().filter(|rule| *rule == "provider_paused").count(), 1, "{told:?}");
+
+    let later = room.neighbour(3, settings(None));
+    room.sign_in(3, "later").await;
+    let mut announced = keep_watch(&later);
+    until(&room, |alert| alert["rule"] == "store_away" && !alert["cleared_at"].is_null()).await;
+    let paused = alerts(&room).await.into_iter().find(|alert| alert["rule"] == "provider_paused").unwrap();
+    assert_eq!(paused["cleared_at"], Value::Null, "it stands for as long as it is so");
+    while let Ok(announcement) = announced.try_recv() {
+        assert_ne!(announcement.rule, "provider_paused", "{announcement:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_went_silent_is_told() {
+    let room = Room::set(settings(None)).await;
+    room.sign_in(1, "here").await;
+    room.sign_in(2, "gone").await;
+    keep_watch(&room.gateway);
+    let alert = until(&room, |alert| alert["rule"] == "node_silent").await;
+    assert_eq!((&alert["subject"], &alert["is_grave"]), (&json!("gone"), &json!(false)));
+}
+
+#[tokio::test]
+async fn a_dead_letter_that_nobody_looks_at_is_told_after_a_day() {
+    let room = Room::set(settings(None)).await;
+    keep_watch(&room.gateway);
+    let dead = room.run_out(&path_of(&room.place("die-1").await.order(202))).await;
+    assert_eq!(dead["status"], "dead");
+    room.pass(Duration::from_secs(24 * 3600));
+    until(&room, |alert| alert["rule"] == "dead_letters_old").await;
+    let drop = format!("/v1/admin/dead/{}/drop", dead["key"].as_str().unwrap());
+    room.ask(Ask::new("POST", drop).key(ADMIN)).await.order(200);
+    until(&room, |alert| alert["rule"] == "dead_letters_old" && !alert["cleared_at"].is_null()).await;
+}
