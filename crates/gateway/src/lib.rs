@@ -14,6 +14,7 @@ mod id;
 mod json;
 mod names;
 mod outbound;
+mod page;
 mod secrets;
 mod server;
 mod tenant;
