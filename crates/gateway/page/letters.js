@@ -55,9 +55,11 @@ function bulkRow(bulk, stopped) {
     bulk.ended_at ? null : button('Stop', stop, { class: 'small' }));
 }
 
+const reason = (letter) => el('span', { class: 'why' }, el('strong', {}, CAUSES[letter.cause] ?? letter.cause), el('br'), letter.why, letter.note ? el('span', { class: 'noted' }, letter.note) : null);
+
 function rowOf(letter, picked, changed) {
   if (letter.cause === 'unreadable') {
-    return { cells: ['', el('span', { class: 'key' }, letter.key.slice(0, 12)), CAUSES.unreadable, letter.why, '', '', '', '', ''] };
+    return { cells: ['', el('span', { class: 'key' }, letter.key.slice(0, 12)), reason(letter), '', '', '', ''] };
   }
   const pick = el('input', { type: 'checkbox', 'aria-label': `Pick ${letter.key.slice(0, 12)}`, on: { change: () => {
     if (pick.checked) picked.set(letter.key, letter);
@@ -67,10 +69,8 @@ function rowOf(letter, picked, changed) {
   return { cells: [
     pick,
     orderLink(letter.key),
-    CAUSES[letter.cause] ?? letter.cause,
-    el('span', {}, el('span', { class: 'why' }, letter.why), letter.note ? el('span', { class: 'noted' }, letter.note) : null),
-    el('span', {}, letter.kind, el('br'), el('span', { class: 'soft' }, letter.site)),
-    letter.tenant,
+    reason(letter),
+    el('span', { class: 'what' }, letter.kind, el('br'), letter.site, el('br'), el('span', { class: 'soft' }, letter.tenant)),
     ago(letter.dead_ms),
     money(letter.spent_micros),
     el('span', { class: 'acts' }, button('Replay…', () => one('replay', letter).then((done) => done && changed(true)), { class: 'small', title: REPLAYS[letter.on_replay] ?? null, 'aria-label': `Replay ${letter.key.slice(0, 12)}…` }),
@@ -78,7 +78,7 @@ function rowOf(letter, picked, changed) {
   ] };
 }
 
-const HEADS = [{ name: 'Pick', isUnseen: true }, { name: 'Order' }, { name: 'Cause' }, { name: 'Why' }, { name: 'Kind and site' }, { name: 'Tenant' }, { name: 'Dead' }, { name: 'Spent', number: true }, { name: 'Deeds', isUnseen: true }];
+const HEADS = [{ name: 'Pick', isUnseen: true }, { name: 'Order' }, { name: 'Cause' }, { name: 'Kind, site, tenant' }, { name: 'Dead' }, { name: 'Spent', number: true }, { name: 'Deeds', isUnseen: true }];
 
 export function letters({ query }) {
   const filter = Object.fromEntries(FILTERS.filter((name) => query.get(name)).map((name) => [name, query.get(name)]));

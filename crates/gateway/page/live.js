@@ -12,7 +12,7 @@ const SILENCE_MS = 6000;
 const PAUSE_MS = 500;
 const PAUSE_MAX_MS = 8000;
 
-const RATES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'solved', 'failed', 'dead'];
+const RATES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'solved', 'failed'];
 
 let watchers = new Set();
 let state = 'closed';
@@ -42,13 +42,13 @@ function turn(next) {
 
 /** A sample of the daemon's has differences over five seconds; what is plotted are rates. */
 function fromHistory(sample) {
-  const point = { at: sample.at_ms, open: sample.open, p50: sample.p50_ms, p95: sample.p95_ms };
+  const point = { at: sample.at_ms, open: sample.open, dead: sample.dead, p50: sample.p50_ms, p95: sample.p95_ms };
   for (const name of RATES) point[name] = (sample[name] ?? 0) / (STEP_MS / 1000);
   return point;
 }
 
 function fromSnapshot(said) {
-  const point = { at: said.at_ms, open: said.orders.open, p50: said.latency_ms.p50, p95: said.latency_ms.p95 };
+  const point = { at: said.at_ms, open: said.orders.open, dead: said.orders.dead, p50: said.latency_ms.p50, p95: said.latency_ms.p95 };
   for (const name of RATES) point[name] = said.rates[name] ?? 0;
   return point;
 }

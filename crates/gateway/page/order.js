@@ -8,6 +8,7 @@ import { ago, at, count, millis, money, span, words } from './figures.js';
 import { CAUSES, ofOrder, orderLink } from './standing.js';
 
 const NOTE_CHARS_MAX = 1000;
+const EVERY = 3;
 const MANNERS = {
   Solved: 'good', Taken: 'good', Told: 'good', Supplied: 'good', Stocked: 'good',
   Faulted: 'bad', Failed: 'bad', NotTold: 'bad', Buried: 'grave', Doubted: 'slow', GaveUp: 'slow', Held: 'slow', TooOld: 'slow', Noted: 'note',
@@ -30,10 +31,10 @@ function timeline(story) {
 
 function attempts(list) {
   if (!list.length) return el('p', { class: 'soft' }, 'Nothing was submitted.');
-  const heads = [{ name: 'No.', isRowHead: true }, { name: 'Sent' }, { name: 'Taken' }, { name: 'Came to' }, { name: 'Task' }, { name: 'Cost', number: true }, { name: 'For' }, { name: 'Reported' }];
+  const heads = [{ name: 'No.', isRowHead: true }, { name: 'Sent' }, { name: 'Taken' }, { name: 'Came to' }, { name: 'Task' }, { name: 'Cost', number: true }, { name: 'For' }];
   return scrolled('Attempts', table('Attempts', heads, list.map((attempt) => [
-    String(attempt.number), at(attempt.sent_ms), attempt.accepted ? 'yes' : 'not known', words(attempt.progress), attempt.task ?? '–', money(attempt.cost_micros),
-    attempt.made_for ? orderLink(attempt.made_for) : 'this order', attempt.reported ?? '–',
+    String(attempt.number), at(attempt.sent_ms), attempt.accepted ? 'yes' : 'not known', attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', money(attempt.cost_micros),
+    attempt.made_for ? orderLink(attempt.made_for) : 'this order',
   ])));
 }
 
@@ -97,6 +98,7 @@ export function order({ rest }) {
       ['Stands', ofOrder(story)],
       ['Id', el('code', {}, story.id)],
       ['Tenant', story.tenant],
+      story.page && ['Page', story.page],
       ['Provider', story.provider || '–'],
       ['Placed', at(millis(story.created_at))],
       ['Deadline', at(millis(story.deadline_at))],
@@ -140,7 +142,11 @@ export function order({ rest }) {
     el('p', { class: 'whole-key' }, el('code', {}, key), ' ', button('Copy', () => copy(key), { class: 'small quiet' })),
     body);
   load();
-  // What is on its way is looked at again with each snapshot; what has ended stays as it is.
-  const update = () => (story?.status === 'pending' || story?.status === 'dead') && load();
+  // What is on its way is looked at again with each snapshot, and what waits for a person now and then: another may act on it.
+  let seen = 0;
+  const update = () => {
+    seen += 1;
+    if (story?.status === 'pending' || (story?.letter && seen % EVERY === 0)) load();
+  };
   return { title: 'Order', node, update, close: () => leaving.abort() };
 }

@@ -47,14 +47,14 @@ export function overTime({ title, unit, series, format, stacked = false }) {
   const drawing = svg('svg', { role: 'img', class: 'plot', preserveAspectRatio: 'none' });
   const cursor = svg('line', { class: 'cursor', y1: TOP });
   const values = series.map(() => el('span', { class: 'value' }));
-  const when = el('span', { class: 'when' });
+  const when = el('span', { class: 'moment' });
   const legend = el('ul', { class: 'legend' }, series.map((one, n) =>
     el('li', {}, svg('svg', { class: `swatch ${one.mark}`, viewBox: '0 0 18 10', 'aria-hidden': 'true' },
       stacked ? svg('rect', { width: 18, height: 10, class: `area ${one.mark}` }) : svg('line', { x1: 0, x2: 18, y1: 5, y2: 5, class: `stroke ${one.mark}` })),
-    el('span', {}, one.name), values[n])), el('li', { class: 'moment' }, when));
+    el('span', {}, one.name), values[n])));
   const figures = el('div', { class: 'figures' });
   const more = el('details', { class: 'as-table', on: { toggle: () => more.open && tabulate() } }, el('summary', {}, 'As a table'), figures);
-  const node = el('figure', { class: 'plot-of' }, el('figcaption', {}, el('h3', {}, title), el('span', { class: 'unit' }, unit)), legend, drawing, more);
+  const node = el('figure', { class: 'plot-of' }, el('figcaption', {}, el('h3', {}, title), el('span', { class: 'unit' }, unit), when), legend, drawing, more);
 
   let shown = { points: [], from: 0, to: 1 };
   let pointed = null;
@@ -66,7 +66,7 @@ export function overTime({ title, unit, series, format, stacked = false }) {
   function label() {
     const point = pointed === null ? shown.points.at(-1) : nearest(pointed);
     series.forEach((one, n) => say(values[n], point ? format(one.read(point)) : '–'));
-    say(when, point && pointed !== null ? timeOfDay(point.at) : 'now');
+    say(when, point && pointed !== null ? timeOfDay(point.at) : '');
     const isOut = !point || pointed === null;
     cursor.setAttribute('visibility', isOut ? 'hidden' : 'visible');
     if (!isOut) for (const end of ['x1', 'x2']) cursor.setAttribute(end, round(x(point.at)));

@@ -13,7 +13,7 @@ const ORDERS = {
 const PROVIDERS = { open: 'good', slowed: 'slow', busy: 'slow', broken: 'bad', paused: 'grave' };
 
 export function sign(manner, text) {
-  return el('span', { class: `sign ${manner}` }, el('span', { class: 'mark', 'aria-hidden': 'true' }, SIGNS[manner]), words(text));
+  return el('span', { class: `sign ${manner}` }, el('span', { class: 'mark', 'aria-hidden': 'true' }, SIGNS[manner]), words(text).replace(/^./u, (c) => c.toUpperCase()));
 }
 
 export const ofOrder = (order) => sign(ORDERS[order.status] ?? 'off', order.status === 'pending' ? order.phase : order.status);

@@ -179,7 +179,10 @@ mod tests {
     fn every_file_of_the_page_is_served_with_the_policy() {
         for (name, kind, _) in FILES {
             let response = read(&format!("/page/{name}"));
-            assert_eq!((response.status(), line(&response, hyper::header::CONTENT_TYPE)), (StatusCode::OK, kind));
+            assert_eq!(
+                (response.status(), line(&response, hyper::header::CONTENT_TYPE)),
+                (StatusCode::OK, kind)
+            );
             assert_eq!(line(&response, X_CONTENT_TYPE_OPTIONS), "nosniff");
             assert_eq!(line(&response, REFERRER_POLICY), "no-referrer");
             assert_eq!(line(&response, CACHE_CONTROL), "no-cache");
@@ -247,7 +250,8 @@ mod tests {
     /// The policy refuses most of these in the browser; here it is refused before anybody sees it.
     #[test]
     fn no_file_of_the_page_makes_markup_of_text_or_calls_a_stranger() {
-        let banned = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"];
+        let banned =
+            ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"];
         for (name, _, text) in FILES {
             for word in banned.iter().chain(&["DOMParser", "srcdoc", " style=", "javascript:", "onclick"]) {
                 assert!(!text.contains(word), "{name} has {word}");

@@ -14,6 +14,7 @@ mod fuzz;
 mod http;
 mod lone;
 mod nodes;
+mod page;
 mod provider;
 mod room;
 mod serve;
