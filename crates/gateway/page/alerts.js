@@ -12,7 +12,7 @@ const named = (alert) => JSON.stringify([alert.rule, alert.subject]);
 export function alerts() {
   const leaving = new AbortController();
   const node = el('div', {}, el('div', { class: 'head' }, el('h1', {}, 'Alerts')));
-  const list = el('div', { role: 'status' }, el('p', { class: 'soft' }, 'Looking…'));
+  const list = el('div', {}, el('p', { class: 'soft' }, 'Looking…'));
   const wrong = el('div', {});
   const shown = place(list);
   node.append(wrong, list);

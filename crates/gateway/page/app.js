@@ -4,7 +4,7 @@
 import { alerts } from './alerts.js';
 import { ask, key, onRefused } from './ask.js';
 import { books } from './books.js';
-import { el, fill, say } from './dom.js';
+import { el, fill, say, speak } from './dom.js';
 import { ago, count } from './figures.js';
 import { letters } from './letters.js';
 import * as live from './live.js';
@@ -100,6 +100,9 @@ function badge(node, number, words) {
 function showLine(snapshot, state) {
   document.body.classList.toggle('stale', state === 'lost');
   if (linkState.dataset.state === state) return;
+  // Said aloud once; how old the figures are goes on ticking, for the eye only.
+  if (state === 'lost') speak('Not connected. What is shown is old.');
+  else if (state === 'live' && linkState.dataset.state === 'lost') speak('Connected again.');
   linkState.dataset.state = state;
   if (state === 'closed') fill(linkState);
   else if (state === 'live') fill(linkState, 'Live');
@@ -108,11 +111,22 @@ function showLine(snapshot, state) {
   else fill(linkState, el('strong', {}, 'Not connected'), ' Trying again…');
 }
 
+const named = (alert) => JSON.stringify([alert.rule, alert.subject]);
+let standing = null;
+/** Whoever cannot see the strip hears of what is new in it. */
+function announce(alerts) {
+  const raised = alerts.filter((alert) => !alert.cleared_at);
+  const fresh = raised.filter((alert) => standing && !standing.has(named(alert)));
+  if (fresh.length) speak(`Alert: ${fresh.map((alert) => alert.words).join(' ')}`);
+  standing = new Set(raised.map(named));
+}
+
 live.watch((snapshot, state) => {
   showLine(snapshot, state);
   if (!snapshot || state !== 'live') return;
   badge(document.getElementById('count-dead'), snapshot.orders.dead, 'wait for a person');
   badge(document.getElementById('count-alerts'), snapshot.alerts.filter((alert) => !alert.cleared_at && !alert.seen_at).length, 'not seen yet');
+  announce(snapshot.alerts);
   shown?.update?.(snapshot);
 });
 

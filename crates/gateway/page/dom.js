@@ -47,14 +47,30 @@ export function say(node, text) {
   if (node.textContent !== plain) node.textContent = plain;
 }
 
-/** Fills a place anew only when what it shows has changed, so that whoever has a button in focus keeps it. */
+const FOCUSABLE = 'a, button, input, summary, [tabindex]';
+
+/** What a person has done to a part of the page that is about to be made anew: where the focus is, what is open, how far it is scrolled. */
+function habits(node) {
+  const focus = [...node.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
+  const opened = [...node.querySelectorAll('details')].map((one) => one.open);
+  const scrolls = [...node.querySelectorAll('.scrolled')].map((one) => one.scrollLeft);
+  return () => {
+    node.querySelectorAll('details').forEach((one, n) => { one.open = opened[n] ?? false; });
+    node.querySelectorAll('.scrolled').forEach((one, n) => { one.scrollLeft = scrolls[n] ?? 0; });
+    if (focus >= 0) node.querySelectorAll(FOCUSABLE)[focus]?.focus({ preventScroll: true });
+  };
+}
+
+/** Fills a place anew only when what it shows has changed, and keeps for whoever uses it what he has done to it. */
 export function place(node) {
   let shown;
   return (facts, make) => {
     const now = JSON.stringify(facts);
     if (now === shown) return;
     shown = now;
+    const restore = habits(node);
     fill(node, make(facts));
+    restore();
   };
 }
 

@@ -91,7 +91,7 @@ export function letters({ query }) {
   const list = el('div', { 'aria-busy': 'true' }, el('p', { class: 'soft' }, 'Looking…'));
   const asOf = el('p', { class: 'soft', role: 'status' });
   const newer = el('p', { class: 'newer' });
-  const bulksNode = el('div', { class: 'bulks', role: 'status' });
+  const bulksNode = el('div', { class: 'bulks' });
   const bulks = place(bulksNode);
   const some = el('div', { class: 'acts some', hidden: true });
   const everything = el('div', { class: 'acts' },
@@ -113,7 +113,9 @@ export function letters({ query }) {
   async function followUp() {
     for (const bulk of [...begun.values()].filter((known) => !known.ended_at)) {
       try {
-        begun.set(bulk.number, await ask(`/v1/admin/dead/bulk/${encodeURIComponent(bulk.number)}`, { signal: leaving.signal }));
+        const now = await ask(`/v1/admin/dead/bulk/${encodeURIComponent(bulk.number)}`, { signal: leaving.signal });
+        begun.set(bulk.number, now);
+        if (now.ended_at) speak(`Number ${now.number} has ended: ${count(now.done)} done, ${count(now.passed_over)} passed over.`);
       } catch {
         // The next snapshot asks again.
       }

@@ -23,7 +23,7 @@ function timeline(story) {
   const items = story.story.map((entry, n) => el('li', { class: manner(entry.name) },
     el('div', { class: 'when' }, at(entry.at_ms), el('span', { class: 'soft' }, n ? `+${span(entry.at_ms - first)}` : 'begins')),
     el('div', { class: 'what' }, el('p', {}, entry.what),
-      entry.fault ? el('p', { class: 'fault' }, el('code', {}, entry.fault.code), ` ${words(entry.fault.class)}`) : null,
+      entry.fault && !entry.what.includes(entry.fault.code) ? el('p', { class: 'fault' }, el('code', {}, entry.fault.code), ` ${words(entry.fault.class)}`) : null,
       entry.fault?.said ? el('details', {}, el('summary', {}, 'What the provider said'), el('pre', {}, entry.fault.said)) : null)));
   if (story.left_out) items.splice(Math.min(items.length, 8), 0, el('li', { class: 'plain gap' }, el('div', { class: 'when' }), el('div', { class: 'what soft' }, `${count(story.left_out)} entries were left out here`)));
   return el('ol', { class: 'timeline' }, items);
@@ -68,7 +68,8 @@ function letterOf(story, again) {
   const act = (deed, verb, given) => button(verb, () => one(deed, subject, { words: replay?.words }).then((done) => done && again()), given);
   return el('section', { class: 'letter', 'aria-labelledby': 'of-letter' },
     el('h2', { id: 'of-letter' }, `Waits for a person: ${CAUSES[letter.cause] ?? words(letter.cause)}`),
-    el('p', {}, letter.why, ', ', ago(letter.since_ms)),
+    el('p', {}, letter.why),
+    el('p', {}, 'Since ', at(letter.since_ms), ', ', ago(letter.since_ms), '.'),
     replay ? el('p', {}, el('strong', {}, 'A replay '), replay.words, replay.may_pay ? null : ' (free)', '.') : null,
     el('div', { class: 'acts' }, replay ? act('replay', 'Replay…', { class: 'primary' }) : null, act('drop', 'Drop…', { class: 'quiet' })));
 }

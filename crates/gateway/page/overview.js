@@ -8,7 +8,7 @@ import * as live from './live.js';
 import { overTime, gauge, parts, spark } from './plot.js';
 import { ofAlert, ofProvider, sign } from './standing.js';
 
-const PHASES = [['queued', 'm4'], ['held', 'm5'], ['submitting', 'm3'], ['solving', 'm1'], ['unsure', 'm2']];
+const PHASES = [['queued', 'm4'], ['held', 'm3'], ['submitting', 'm5'], ['solving', 'm1'], ['unsure', 'm2']];
 const WINDOWS = [['5 min', 300_000], ['15 min', 900_000], ['1 hour', 3_600_000]];
 const SPARK_POINTS = 60;
 
