@@ -51,10 +51,10 @@ export async function storm({ open, enter, step }) {
   await page.waitForFunction(() => /\b40 of 240 not bought anew/.test(document.body.innerText));
   await dial(page, 'Open orders').filter({ hasText: /^Open orders0/ }).waitFor();
   assert.ok(number(await dial(page, 'Spent today').locator('.figure').innerText()) > 0);
-  await page.context().setOffline(true);
+  await step('counted');
   await page.locator('#link-state', { hasText: 'Not connected' }).waitFor();
   await page.getByText('What you see is from').waitFor();
-  await page.context().setOffline(false);
+  await step('lost');
   await page.locator('#link-state[data-state=live]').waitFor();
 }
 

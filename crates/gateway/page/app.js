@@ -107,8 +107,8 @@ function showLine(snapshot, state) {
   if (state === 'closed') fill(linkState);
   else if (state === 'live') fill(linkState, 'Live');
   else if (state === 'connecting') fill(linkState, 'Connecting…');
-  else if (snapshot) fill(linkState, el('strong', {}, 'Not connected'), ' What you see is from ', ago(snapshot.at_ms), '.');
-  else fill(linkState, el('strong', {}, 'Not connected'), ' Trying again…');
+  else if (snapshot) fill(linkState, el('strong', {}, 'Not connected'), el('span', {}, 'What you see is from ', ago(snapshot.at_ms), '.'));
+  else fill(linkState, el('strong', {}, 'Not connected'), 'Trying again…');
 }
 
 const named = (alert) => JSON.stringify([alert.rule, alert.subject]);
