@@ -89,15 +89,29 @@ export async function several(deed, letters) {
   return said;
 }
 
+/** What it would come to. Each answer is of a bounded number of letters, so they are added up. */
+async function dryRun(deed, filter, signal) {
+  const sum = { letters: 0, would_pay: 0, cost_micros: 0, unreadable: 0, by_cause: {} };
+  let after;
+  do {
+    const said = await ask('/v1/admin/dead/bulk', { method: 'POST', body: { deed, ...filter, dry_run: true, after }, signal });
+    for (const name of ['letters', 'would_pay', 'cost_micros', 'unreadable']) sum[name] += said[name];
+    for (const [cause, number] of Object.entries(said.by_cause)) sum.by_cause[cause] = (sum.by_cause[cause] ?? 0) + number;
+    after = said.next;
+  } while (after);
+  return sum;
+}
+
 /** All that match: counted by the daemon first, and then carried on by it even if this page is closed. */
 export async function all(deed, filter) {
   const isReplay = deed === 'replay';
-  const counted = ask('/v1/admin/dead/bulk', { method: 'POST', body: { deed, ...filter, dry_run: true } }).then((said) => ({
+  const closing = new AbortController();
+  const counted = dryRun(deed, filter, closing.signal).then((said) => ({
     isPossible: said.letters > 0,
     node: [
       facts([
         ['Letters', count(said.letters)],
-        ...Object.entries(said.by_cause ?? {}).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
+        ...Object.entries(said.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
         isReplay && ['Would pay', count(said.would_pay)],
         isReplay && ['What it costs', said.would_pay ? `up to about ${money(said.cost_micros)}` : 'nothing'],
         said.unreadable > 0 && ['Passed over, unreadable', count(said.unreadable)],
@@ -112,6 +126,7 @@ export async function all(deed, filter) {
     isGrave: !isReplay,
     deed: () => ask('/v1/admin/dead/bulk', { method: 'POST', body: { deed, ...filter } }),
   });
+  closing.abort();
   if (bulk) speak(`It has begun to ${deed} them.`);
   return bulk;
 }

@@ -100,12 +100,12 @@ export function letters({ query }) {
   async function begin(deed) {
     const bulk = await all(deed, filter);
     if (!bulk) return;
-    begun.set(bulk.number, bulk);
+    begun.set(Number(bulk.number), bulk);
     showBulks([]);
   }
 
   function showBulks(running) {
-    for (const bulk of running) begun.set(bulk.number, bulk);
+    for (const bulk of running) begun.set(Number(bulk.number), bulk);
     bulks([...begun.values()], (known) => (known.length ? el('ul', {}, known.map((bulk) => bulkRow(bulk, followUp))) : null));
   }
 
@@ -114,7 +114,7 @@ export function letters({ query }) {
     for (const bulk of [...begun.values()].filter((known) => !known.ended_at)) {
       try {
         const now = await ask(`/v1/admin/dead/bulk/${encodeURIComponent(bulk.number)}`, { signal: leaving.signal });
-        begun.set(bulk.number, now);
+        begun.set(Number(bulk.number), now);
         if (now.ended_at) speak(`Number ${now.number} has ended: ${count(now.done)} done, ${count(now.passed_over)} passed over.`);
       } catch {
         // The next snapshot asks again.
@@ -162,9 +162,9 @@ export function letters({ query }) {
     countThen ??= snapshot.orders.dead;
     const more = snapshot.orders.dead - countThen;
     if (more && !newer.hasChildNodes()) fill(newer, 'The dead letters have changed. ', button('Show them', () => load(), { class: 'small' }));
-    const under = new Set(snapshot.bulks.map((bulk) => bulk.number));
+    const under = new Set(snapshot.bulks.map((bulk) => Number(bulk.number)));
     showBulks(snapshot.bulks);
-    if ([...begun.values()].some((bulk) => !bulk.ended_at && !under.has(bulk.number))) followUp();
+    if ([...begun.values()].some((bulk) => !bulk.ended_at && !under.has(Number(bulk.number)))) followUp();
   }
 
   const node = el('div', {},

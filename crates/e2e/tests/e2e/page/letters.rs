@@ -4,6 +4,7 @@
 use super::graveyard;
 use super::play::Play;
 use crate::provider::Sim;
+use crate::wait::until;
 
 #[test]
 fn a_dead_letter_is_replayed_and_seen_solved() {
@@ -19,6 +20,7 @@ fn some_are_dropped_and_all_others_replayed_once() {
     let sim = Sim::start();
     let serve = graveyard(&sim, 12);
     Play::run("bulk", &serve);
+    until("all that were replayed are bought", || (sim.ledger().accepted() >= 10).then_some(()));
     assert_eq!(sim.ledger().accepted(), 10, "what was dropped is not bought");
     serve.end_in_peace();
 }

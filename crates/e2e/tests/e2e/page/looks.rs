@@ -35,7 +35,7 @@ fn hostile_text_shows_as_text_and_nothing_of_it_runs() {
     let code = "ERROR_<img src=x onerror=window.ran=1><b>\u{1b}[31m\u{202e}";
     sim.script(&json!([{ "on": "in.php", "do": { "code": code } }]));
     let serve = daemon(&sim, &[]);
-    let page = "https://hostile.example.com/<img src=x onerror=window.ran=1>?\u{202e}\"'><script>window.ran=1</script>";
+    let page = "https://hostile.example.com/<img/src=x/onerror=window.ran=1>?\u{202e}\"'><script>window.ran=1</script>";
     place(
         &serve,
         &json!({
