@@ -10,6 +10,7 @@ use crate::desk::Desk;
 use crate::door::{self, Asked, Body};
 use crate::json::JsonDoor;
 use crate::lookout::{AlertSettings, Lookout, ShownSetting};
+use crate::page;
 use crate::server::{Counts, House, Limits, Server, Turned};
 use crate::tls::Tls;
 use crate::v1::{self, V1Door};
@@ -29,7 +30,7 @@ pub(crate) const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// What there is, for whoever came to the wrong place.
 const WHAT_THERE_IS: &str = "There is nothing here. There are /in.php and /res.php (classic), /createTask and \
-    /getTaskResult (JSON), /v1 (described in /openapi.json), /metrics, /healthz and /readyz.";
+    /getTaskResult (JSON), /v1 (described in /openapi.json), /page/ (for people), /metrics, /healthz and /readyz.";
 
 #[derive(Clone, Debug, Default)]
 pub struct GatewaySettings {
@@ -69,6 +70,7 @@ enum Route {
     Classic,
     Json,
     V1,
+    Page,
     Nowhere,
 }
 
@@ -80,6 +82,7 @@ impl Route {
             path if CallbackDoor::is_for(path) => Self::Callback,
             path if ClassicDoor::is_for(path) => Self::Classic,
             path if JsonDoor::is_for(path) => Self::Json,
+            path if page::is_for(path) => Self::Page,
             _ => Self::Nowhere,
         }
     }
@@ -177,6 +180,7 @@ impl House for Gateway {
             Route::Classic => classic.answer(asked).await,
             Route::Json => json.answer(asked).await,
             Route::V1 => v1.answer(asked).await,
+            Route::Page => page::answer(&asked).unwrap_or_else(nowhere),
             Route::Nowhere => nowhere(),
         }
     }
@@ -187,6 +191,7 @@ impl House for Gateway {
             Route::Classic => ClassicDoor::turn_away(asked, why),
             Route::Json => turned::json(asked, self.doors.flavour.as_deref(), why),
             Route::V1 => v1::turn_away(why),
+            Route::Page => page::turn_away(why),
             Route::Nowhere => nowhere(),
         }
     }
@@ -197,6 +202,7 @@ impl House for Gateway {
             Route::Classic => ClassicDoor::name(&asked.path),
             Route::Json => "json",
             Route::V1 => "v1",
+            Route::Page => "page",
             Route::Nowhere => "nowhere",
         }
     }

@@ -16,6 +16,7 @@ mod lookout;
 pub mod money;
 mod names;
 mod outbound;
+mod page;
 mod paid;
 mod plain;
 mod secrets;

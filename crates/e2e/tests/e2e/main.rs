@@ -16,6 +16,7 @@ mod http;
 mod letters;
 mod lone;
 mod nodes;
+mod page;
 mod provider;
 mod room;
 mod serve;

@@ -1,0 +1,244 @@
+// The plays: what a person does at the page, and what he must see. Each waits for what it wants to see, and never for luck.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+
+const menu = (page, name) => page.getByRole('navigation', { name: 'Views' }).getByRole('link', { name });
+const kept = (page) => page.evaluate(() => JSON.stringify([{ ...localStorage }, document.cookie, location.href]));
+
+/** Refused with a wrong key and with none, let in with the right one, and out again. */
+export async function door({ base, key, open, enter }) {
+  const page = await open();
+  await page.goto(`${base}/`);
+  assert.equal(new URL(page.url()).pathname, '/page/', 'a browser is led to the page');
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  for (const [typed, words] of [['wrong'.repeat(7), 'The daemon refuses this key.'], ['schlüssel', 'This is not a key.']]) {
+    await page.getByLabel('The operator’s key').fill(typed);
+    await page.getByRole('button', { name: 'Log in' }).click();
+    await page.getByRole('alert').filter({ hasText: words }).waitFor();
+    assert.equal(await page.evaluate(() => sessionStorage.length), 0, 'a refused key is not kept');
+    assert.equal(await page.getByRole('navigation', { name: 'Views' }).isVisible(), false);
+  }
+  await enter(page);
+  assert.ok(!(await kept(page)).includes(key), 'the key is in this tab and nowhere else');
+  await page.reload();
+  await page.locator('#link-state', { hasText: 'Live' }).waitFor();
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+  await page.reload();
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+}
+
+const dial = (page, name) => page.locator('.dial').filter({ has: page.getByRole('heading', { name, exact: true }) });
+const number = (text) => Number(text.replaceAll(',', '').match(/[\d.]+/)?.[0] ?? NaN);
+
+/** A storm of orders, seen as it happens; and a line that breaks, and comes back. */
+export async function storm({ open, enter, step }) {
+  const page = await open();
+  await enter(page);
+  await page.getByText('nothing waits for a person').waitFor();
+  await step('watching');
+  await page.waitForFunction(() => /Asked (?!0)/.test(document.querySelector('.plot')?.getAttribute('aria-label') ?? ''));
+  await page.waitForFunction(() => [...document.querySelectorAll('.keyed dd')].some((node) => Number(node.textContent) > 0));
+  await dial(page, 'Solved').filter({ hasText: /^Solved(?!0\/s).*\/s/ }).waitFor();
+  const words = await page.locator('.plot').first().getAttribute('aria-label');
+  assert.match(words, /Throughput, per second: Asked .+ Solved/);
+  await page.locator('.as-table summary').first().click();
+  assert.ok(await page.getByRole('table', { name: 'Throughput' }).getByRole('row').count() > 1, 'the plot is there as a table');
+  await step('seen');
+  // All of them, each counted once: the books of the day are those of the storm.
+  await page.waitForFunction(() => /\b40 of 240 not bought anew/.test(document.body.innerText));
+  await dial(page, 'Open orders').filter({ hasText: /^Open orders0/ }).waitFor();
+  assert.ok(number(await dial(page, 'Spent today').locator('.figure').innerText()) > 0);
+  await step('counted');
+  await page.locator('#link-state', { hasText: 'Not connected' }).waitFor();
+  await page.getByText('What you see is from').waitFor();
+  await step('lost');
+  await page.locator('#link-state[data-state=live]').waitFor();
+}
+
+const rows = (page) => page.getByRole('table', { name: 'Dead letters' }).locator('tbody tr');
+const confirm = async (page, verb, words) => {
+  const dialog = page.getByRole('dialog');
+  for (const word of words) await dialog.getByText(word).first().waitFor();
+  await dialog.getByRole('button', { name: verb, exact: true }).click();
+  await dialog.waitFor({ state: 'hidden' });
+};
+
+/** One dead letter, understood, noted, replayed, and solved before one's eyes. */
+export async function replay({ open, enter, visit }) {
+  const page = await open();
+  await enter(page);
+  await page.locator('#count-dead').filter({ hasText: '1' }).waitFor();
+  await menu(page, 'Dead letters').click();
+  await rows(page).first().getByText('ERROR_NO_SLOT_AVAILABLE').waitFor();
+  await rows(page).first().getByRole('link').click();
+  await page.getByRole('heading', { name: /Waits for a person: Retries spent/ }).waitFor();
+  await page.getByLabel('Note for whoever looks next').fill('The provider is back.');
+  await page.getByRole('button', { name: 'Add the note' }).click();
+  await page.locator('.timeline').getByText('The provider is back.').waitFor();
+  // Whoever changes his mind has done nothing.
+  await page.getByRole('button', { name: 'Replay…' }).click();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  await page.getByRole('heading', { name: /Waits for a person/ }).waitFor();
+  await page.getByRole('button', { name: 'Replay…' }).click();
+  await confirm(page, 'Replay', ['What it costs', 'What a replay does']);
+  await page.locator('.sign', { hasText: 'Solved' }).waitFor();
+  await page.locator('.timeline').getByText(/solved, /).waitFor();
+  assert.equal(await page.getByRole('heading', { name: /Waits for a person/ }).count(), 0);
+  await visit(page, '#/dead');
+  await page.getByText('Nothing waits for a person.').waitFor();
+}
+
+/** Twelve dead letters: two are picked and dropped, and all others are replayed at once, with what it costs said before. */
+export async function bulk({ open, enter }) {
+  const page = await open();
+  await enter(page);
+  await page.locator('#count-dead').filter({ hasText: '12' }).waitFor();
+  await menu(page, 'Dead letters').click();
+  await rows(page).nth(11).waitFor();
+  for (const n of [0, 1]) await rows(page).nth(n).getByRole('checkbox').check();
+  await page.getByRole('button', { name: 'Drop 2 picked…' }).click();
+  await confirm(page, 'Drop', ['Letters', 'cannot be undone']);
+  await page.waitForFunction(() => document.querySelectorAll('.letters tbody tr').length === 10);
+  await page.getByLabel('Cause').selectOption('doubt');
+  await page.getByRole('button', { name: 'Show', exact: true }).click();
+  await page.getByText('No dead letter matches.').waitFor();
+  await page.getByRole('link', { name: 'Clear' }).click();
+  await rows(page).nth(9).waitFor();
+  await page.getByRole('button', { name: 'Replay all that match…' }).click();
+  await confirm(page, 'Replay', ['Would pay', 'What it costs']);
+  await page.locator('.bulks').getByText(/10 done/).waitFor();
+  await page.locator('.bulks .sign', { hasText: 'Ended' }).waitFor();
+  await page.getByRole('button', { name: 'Refresh' }).click();
+  await page.getByText('Nothing waits for a person.').waitFor();
+}
+
+/** An alert rises, is seen by a person, and clears when what was wrong is mended. */
+export async function alert({ open, enter, step, visit }) {
+  const page = await open();
+  await enter(page);
+  await step('watching');
+  await page.locator('.strip a').first().waitFor();
+  await page.locator('#count-alerts').filter({ hasText: /[1-9]/ }).waitFor();
+  await page.locator('.sign', { hasText: 'Paused' }).waitFor();
+  await page.locator('.strip a').first().click();
+  await page.getByRole('heading', { name: 'Alerts', exact: true }).waitFor();
+  const paused = page.locator('.alerts li').filter({ hasText: /provider/i }).first();
+  await paused.getByRole('button', { name: /I have seen it/ }).click();
+  await paused.getByText(/, seen /).waitFor();
+  await step('risen');
+  await visit(page, '#/');
+  await page.getByRole('button', { name: 'Let held orders go on…' }).click();
+  await confirm(page, 'Let them go on', ['paid for']);
+  await page.locator('.sign', { hasText: 'Open' }).waitFor();
+  await visit(page, '#/alerts');
+  await page.locator('.alerts li.cleared').filter({ hasText: /provider/i }).first().waitFor({ timeout: 180_000 });
+}
+
+const VIEWS = { overview: '#/', dead: '#/dead', search: '#/search?q=example', books: '#/books', pools: '#/pools', alerts: '#/alerts', settings: '#/settings' };
+
+async function firstOrder(page, visit) {
+  await visit(page, '#/dead');
+  const link = rows(page).first().getByRole('link');
+  await link.waitFor();
+  return link.getAttribute('href');
+}
+
+/** Every view in both themes, wide and on a phone: nobody has to scroll sideways, and the checker finds nothing serious. */
+export async function looks({ open, enter, visit, flaws }) {
+  const shots = process.env.QUITTANCE_SHOTS;
+  const found = [];
+  for (const [theme, width] of [['light', 1280], ['dark', 1280], ['light', 360], ['dark', 360]]) {
+    const page = await open({ theme, width });
+    await enter(page);
+    const views = { ...VIEWS, order: await firstOrder(page, visit) };
+    for (const [name, hash] of Object.entries(views)) {
+      await visit(page, hash);
+      await page.getByRole('heading', { level: 1 }).waitFor();
+      const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+      if (over > 0) found.push(`${name} at ${width}: ${over} pixels too wide`);
+      for (const flaw of await flaws(page)) found.push(`${name}, ${theme}, ${width}: ${flaw}`);
+      if (shots) await page.screenshot({ path: `${shots}/${name}-${theme}-${width}.png` });
+    }
+    await page.context().close();
+  }
+  assert.deepEqual(found, []);
+}
+
+/** The theme follows the system, or whoever has chosen one, also the next time. */
+export async function themes({ open, enter }) {
+  const paper = (page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+  const dark = await open({ theme: 'dark' });
+  await enter(dark);
+  const night = await paper(dark);
+  const page = await open({ theme: 'light' });
+  await enter(page);
+  const day = await paper(page);
+  assert.notEqual(day, night);
+  const chooser = page.getByRole('button', { name: /^Theme/ });
+  for (const [words, colour] of [['Theme: light', day], ['Theme: dark', night]]) {
+    await chooser.click();
+    await chooser.filter({ hasText: words }).waitFor();
+    assert.equal(await paper(page), colour);
+  }
+  await page.reload();
+  await page.locator('#link-state', { hasText: 'Live' }).waitFor();
+  assert.equal(await paper(page), night, 'it is remembered');
+}
+
+/** Keys alone: past the navigation, through it, and in and out of a dialog. */
+export async function keys({ open, enter }) {
+  const page = await open();
+  await enter(page);
+  const focused = () => page.evaluate(() => document.activeElement.textContent.trim());
+  await page.reload();
+  await page.locator('#link-state', { hasText: 'Live' }).waitFor();
+  await page.keyboard.press('Tab');
+  assert.equal(await focused(), 'Skip to the content');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'main');
+  await menu(page, 'Dead letters').focus();
+  await page.keyboard.press('Enter');
+  await rows(page).first().waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'main', 'a new view has the focus');
+  const drop = rows(page).first().getByRole('button', { name: /^Drop/ });
+  await drop.focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor();
+  assert.equal(await focused(), 'Cancel', 'the harmless one has the focus');
+  await page.keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  assert.equal(await drop.evaluate((node) => node === document.activeElement), true, 'the focus is where it was');
+}
+
+/** What callers and providers sent is text, wherever it shows, and nothing of it runs. */
+export async function hostile({ open, enter, visit }) {
+  const page = await open();
+  await enter(page);
+  const unharmed = async (where) => {
+    const found = await page.evaluate(() => ({ ran: window.ran ?? false, strange: document.querySelectorAll('main img, main script, main iframe, main b, main style').length }));
+    assert.deepEqual(found, { ran: false, strange: 0 }, where);
+  };
+  await page.locator('#count-dead').filter({ hasText: /[1-9]/ }).waitFor();
+  await visit(page, '#/dead');
+  await page.getByText('<img src=x').first().waitFor();
+  await unharmed('dead letters');
+  await visit(page, await firstOrder(page, visit));
+  await page.locator('.raw', { hasText: '<script>window.ran=1</script>' }).first().waitFor();
+  const all = await page.locator('main').innerText();
+  assert.ok(all.includes('\\u{202e}') && !all.includes('\u202e') && !all.includes('\u001b'), 'what cannot be seen is spelt out');
+  await unharmed('the order');
+  for (const hash of ['#/search?q=%3Cimg%20src%3Dx%20onerror%3Dwindow.ran%3D1%3E', '#/<img src=x>', '#/order/<img src=x>', '#/books?by=site&from=<b>', '#/dead?site=<b>']) {
+    await visit(page, hash);
+    await unharmed(hash);
+  }
+  await visit(page, '#/books?by=site,kind');
+  const [file] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Download as CSV' }).click()]);
+  const text = fs.readFileSync(await file.path(), 'utf8');
+  const heads = text.split('\r\n')[0].split(',');
+  assert.ok(heads.includes('asked') && heads.includes('cost_micros'), text);
+  for (const line of text.split('\r\n').filter(Boolean)) assert.ok(!/^[=+\-@\t]/.test(line), line);
+}

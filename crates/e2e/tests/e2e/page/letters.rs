@@ -1,0 +1,26 @@
+//! Dead letters at the page: one is replayed and solved, some are dropped and all others replayed, and nothing is paid for that
+//! was not confirmed.
+
+use super::graveyard;
+use super::play::Play;
+use crate::provider::Sim;
+use crate::wait::until;
+
+#[test]
+fn a_dead_letter_is_replayed_and_seen_solved() {
+    let sim = Sim::start();
+    let serve = graveyard(&sim, 1);
+    Play::run("replay", &serve);
+    assert_eq!(sim.ledger().accepted(), 1, "the replay that was thought better of bought nothing");
+    serve.end_in_peace();
+}
+
+#[test]
+fn some_are_dropped_and_all_others_replayed_once() {
+    let sim = Sim::start();
+    let serve = graveyard(&sim, 12);
+    Play::run("bulk", &serve);
+    until("all that were replayed are bought", || (sim.ledger().accepted() >= 10).then_some(()));
+    assert_eq!(sim.ledger().accepted(), 10, "what was dropped is not bought");
+    serve.end_in_peace();
+}

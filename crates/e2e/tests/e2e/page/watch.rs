@@ -1,0 +1,74 @@
+//! Watching: the door and its key, a storm as it happens, and an alert that rises and clears.
+
+use super::play::Play;
+use super::{daemon, params, place};
+use crate::provider::Sim;
+use crate::serve::Serve;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
+use std::thread;
+
+#[test]
+fn a_wrong_key_is_refused_and_the_right_one_is_kept_in_the_tab_only() {
+    let sim = Sim::start();
+    let serve = daemon(&sim, &[]);
+    Play::run("door", &serve);
+    serve.end_in_peace();
+}
+
+/// As many are placed, and this many of them are the same as one before.
+const STORM: usize = 240;
+const REPEATED: usize = 40;
+
+fn signal(serve: &Serve, signal: Signal) {
+    let pid =
+        i32::try_from(serve.pid()).ok().and_then(Pid::from_raw).expect("a running process has a number");
+    kill_process(pid, signal).expect("our own child can be signalled");
+}
+
+#[test]
+fn a_storm_is_seen_as_it_happens_and_a_broken_line_is_said() {
+    let sim = Sim::start_with("2captcha", &["--speed", "40"]);
+    let serve = daemon(&sim, &[]);
+    let mut play = Play::start("storm", &serve);
+    play.reaches("watching");
+    thread::scope(|scope| {
+        for caller in 0..8 {
+            let serve = &serve;
+            scope.spawn(move || {
+                for n in (caller..STORM).step_by(8) {
+                    place(serve, &params(&format!("storm-{}", n % (STORM - REPEATED))));
+                }
+            });
+        }
+    });
+    play.goes_on();
+    play.reaches("seen");
+    play.goes_on();
+    // A daemon that hangs keeps its connections, and says nothing on them.
+    play.reaches("counted");
+    signal(&serve, Signal::STOP);
+    play.goes_on();
+    play.reaches("lost");
+    signal(&serve, Signal::CONT);
+    play.goes_on();
+    play.ends();
+    assert_eq!(sim.ledger().accepted(), (STORM - REPEATED) as u64, "each was paid for once");
+    serve.end_in_peace();
+}
+
+#[test]
+fn an_alert_rises_is_seen_by_a_person_and_clears() {
+    let sim = Sim::start();
+    let serve = daemon(&sim, &[]);
+    let mut play = Play::start("alert", &serve);
+    play.reaches("watching");
+    sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_ZERO_BALANCE" } }]));
+    place(&serve, &params("broke"));
+    play.goes_on();
+    play.reaches("risen");
+    sim.calm();
+    play.goes_on();
+    play.ends();
+    serve.end_in_peace();
+}

@@ -1,0 +1,67 @@
+// The alerts: what is wrong now and since when, who has seen it, and what has cleared by itself.
+
+import { ask } from './ask.js';
+import { trouble } from './dialog.js';
+import { button, el, fill, place, speak } from './dom.js';
+import { ago, millis, words } from './figures.js';
+import * as live from './live.js';
+import { ofAlert } from './standing.js';
+
+const named = (alert) => JSON.stringify([alert.rule, alert.subject]);
+
+export function alerts() {
+  const leaving = new AbortController();
+  const node = el('div', {}, el('div', { class: 'head' }, el('h1', {}, 'Alerts')));
+  const list = el('div', {}, el('p', { class: 'soft' }, 'Looking…'));
+  const wrong = el('div', {});
+  const shown = place(list);
+  node.append(wrong, list);
+  let known = [];
+
+  async function see(alert) {
+    fill(wrong);
+    try {
+      await ask('/v1/admin/alerts/seen', { method: 'POST', body: { rule: alert.rule, subject: alert.subject } });
+      speak('Marked as seen.');
+      await load();
+    } catch (error) {
+      fill(wrong, trouble(error));
+    }
+  }
+
+  const item = (alert) => el('li', { class: alert.cleared_at ? 'cleared' : alert.is_grave ? 'grave' : 'slow' },
+    el('div', { class: 'row' }, ofAlert(alert), el('strong', {}, words(alert.rule)), alert.subject ? el('span', { class: 'soft' }, alert.subject) : null),
+    el('p', {}, alert.words),
+    el('p', { class: 'soft' }, 'Raised ', ago(alert.raised_ms ?? millis(alert.raised_at)), alert.cleared_at ? [', cleared ', ago(millis(alert.cleared_at))] : null, alert.seen_at ? [', seen ', ago(millis(alert.seen_at))] : null, '.'),
+    alert.seen_at || alert.cleared_at ? null : button('I have seen it', () => see(alert), { 'aria-label': `I have seen it: ${alert.words}` }));
+
+  function show() {
+    shown(known, (all) => {
+      const raised = all.filter((alert) => !alert.cleared_at);
+      const cleared = all.filter((alert) => alert.cleared_at);
+      return [
+        raised.length ? el('ul', { class: 'alerts' }, raised.map(item)) : el('p', { class: 'empty' }, 'Nothing is wrong.'),
+        cleared.length ? [el('h2', {}, 'Cleared lately'), el('ul', { class: 'alerts' }, cleared.map(item))] : null,
+      ];
+    });
+  }
+
+  async function load() {
+    try {
+      known = (await ask('/v1/admin/alerts', { signal: leaving.signal })).alerts;
+      show();
+    } catch (error) {
+      if (!leaving.signal.aborted) fill(list, trouble(error));
+    }
+  }
+
+  load();
+  // The snapshot says that something changed; the list has what cleared as well.
+  let then = null;
+  const update = (snapshot) => {
+    const now = JSON.stringify(snapshot.alerts.map((alert) => [named(alert), alert.cleared_at, alert.seen_at, alert.words]));
+    if (then !== null && then !== now && live.lineState() === 'live') load();
+    then = now;
+  };
+  return { title: 'Alerts', node, update, close: () => leaving.abort() };
+}

@@ -1,0 +1,173 @@
+// The frame around the views: who is logged in, which view the address names, whether the line to the daemon is alive, and the
+// theme. A view is built when its address is entered, told of each snapshot, and closed when it is left.
+
+import { alerts } from './alerts.js';
+import { ask, key, onRefused } from './ask.js';
+import { books } from './books.js';
+import { el, fill, say, speak } from './dom.js';
+import { ago, count } from './figures.js';
+import { letters } from './letters.js';
+import * as live from './live.js';
+import { login } from './login.js';
+import { order } from './order.js';
+import { overview } from './overview.js';
+import { pools } from './pools.js';
+import { search } from './search.js';
+import { settings } from './settings.js';
+
+const VIEWS = { '': overview, dead: letters, order, search, books, pools, alerts, settings };
+/** Which entry of the navigation a view belongs to, where it is not its own. */
+const BELONGS_TO = { order: 'search' };
+
+const main = document.getElementById('main');
+const linkState = document.getElementById('link-state');
+const navigation = document.querySelector('nav.views');
+const quick = document.querySelector('form.quick');
+const leave = document.getElementById('leave');
+
+let shown = null;
+let isIn = false;
+let isFirst = true;
+
+function address() {
+  const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?');
+  const decoded = path.split('/').map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  return { name: decoded[0], rest: decoded.slice(1), query: new URLSearchParams(query) };
+}
+
+function enter(view) {
+  shown?.close?.();
+  shown = view;
+  fill(main, view.node);
+  document.title = `${view.title} · Quittance`;
+  if (!isFirst) {
+    window.scrollTo(0, 0);
+    main.focus({ preventScroll: true });
+  }
+  isFirst = false;
+  if (live.now()) view.update?.(live.now());
+}
+
+function nowhere() {
+  return { title: 'Not found', node: el('section', {}, el('h1', {}, 'There is no such view'), el('p', {}, el('a', { href: '#/' }, 'To the overview'))) };
+}
+
+function route() {
+  if (!isIn || (location.hash && !location.hash.startsWith('#/'))) return;
+  const { name, rest, query } = address();
+  for (const link of navigation.querySelectorAll('a')) {
+    const isHere = link.getAttribute('href') === `#/${BELONGS_TO[name] ?? name}`;
+    if (isHere) link.setAttribute('aria-current', 'page');
+    else link.removeAttribute('aria-current');
+  }
+  const make = Object.hasOwn(VIEWS, name) ? VIEWS[name] : nowhere;
+  enter(make({ rest, query }));
+}
+
+function admit() {
+  isIn = true;
+  navigation.hidden = false;
+  quick.hidden = false;
+  leave.hidden = !key.read();
+  live.open();
+  route();
+}
+
+/** `why` is said to whoever was in and is not any more. */
+function turnAway(why) {
+  isIn = false;
+  key.forget();
+  live.close();
+  navigation.hidden = true;
+  quick.hidden = true;
+  leave.hidden = true;
+  for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close();
+  enter(login({ admit, why }));
+}
+
+function badge(node, number, words) {
+  node.hidden = !number;
+  if (number) fill(node, count(number), el('span', { class: 'unseen' }, ` ${words}`));
+}
+
+/** Whether the line is alive: said in words, with the moment of what is shown when it is not. */
+function showLine(snapshot, state) {
+  document.body.classList.toggle('stale', state === 'lost');
+  if (linkState.dataset.state === state) return;
+  // Said aloud once; how old the figures are goes on ticking, for the eye only.
+  if (state === 'lost') speak('Not connected. What is shown is old.');
+  else if (state === 'live' && linkState.dataset.state === 'lost') speak('Connected again.');
+  linkState.dataset.state = state;
+  if (state === 'closed') fill(linkState);
+  else if (state === 'live') fill(linkState, 'Live');
+  else if (state === 'connecting') fill(linkState, 'Connecting…');
+  else if (snapshot) fill(linkState, el('strong', {}, 'Not connected'), el('span', {}, 'What you see is from ', ago(snapshot.at_ms), '.'));
+  else fill(linkState, el('strong', {}, 'Not connected'), 'Trying again…');
+}
+
+const named = (alert) => JSON.stringify([alert.rule, alert.subject]);
+let standing = null;
+/** Whoever cannot see the strip hears of what is new in it. */
+function announce(alerts) {
+  const raised = alerts.filter((alert) => !alert.cleared_at);
+  const fresh = raised.filter((alert) => standing && !standing.has(named(alert)));
+  if (fresh.length) speak(`Alert: ${fresh.map((alert) => alert.words).join(' ')}`);
+  standing = new Set(raised.map(named));
+}
+
+live.watch((snapshot, state) => {
+  showLine(snapshot, state);
+  if (!snapshot || state !== 'live') return;
+  badge(document.getElementById('count-dead'), snapshot.orders.dead, 'wait for a person');
+  badge(document.getElementById('count-alerts'), snapshot.alerts.filter((alert) => !alert.cleared_at && !alert.seen_at).length, 'not seen yet');
+  announce(snapshot.alerts);
+  shown?.update?.(snapshot);
+});
+
+const themes = { system: 'Theme: system', light: 'Theme: light', dark: 'Theme: dark' };
+const themeButton = document.getElementById('theme');
+function showTheme() {
+  say(themeButton, themes[document.documentElement.dataset.theme ?? 'system']);
+}
+themeButton.addEventListener('click', () => {
+  const order = ['system', 'light', 'dark'];
+  const next = order[(order.indexOf(document.documentElement.dataset.theme ?? 'system') + 1) % order.length];
+  if (next === 'system') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = next;
+  try {
+    localStorage.setItem('quittance.theme', next);
+  } catch {
+    // Then it holds until the page is closed.
+  }
+  showTheme();
+});
+showTheme();
+
+quick.addEventListener('submit', (event) => {
+  event.preventDefault();
+  const text = new FormData(quick).get('q').trim();
+  if (text) location.hash = `#/search?q=${encodeURIComponent(text)}`;
+});
+leave.addEventListener('click', () => turnAway(null));
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  main.focus();
+});
+window.addEventListener('hashchange', route);
+onRefused((why) => isIn && turnAway(why));
+
+// Where no key is configured, whoever is on this machine is the operator: then nobody is asked for one.
+try {
+  await ask('/v1/admin/state');
+  admit();
+} catch (error) {
+  // If nobody answered, the views say so and try again.
+  if (error.status === 401 || error.status === 403) turnAway(key.read() ? error : null);
+  else admit();
+}

@@ -1,0 +1,108 @@
+// The only way to the daemon: `/v1` with the operator's key, which lives in this tab and nowhere else.
+
+const KEY = 'quittance.key';
+const REPLY_MS = 30_000;
+
+/** Why something was not done, in the daemon's own words. */
+export class Refused extends Error {
+  constructor(status, problem) {
+    super(problem.detail || problem.title || `The daemon answered ${status}.`);
+    this.status = status;
+    this.code = problem.code ?? '';
+    this.hint = problem.hint ?? '';
+  }
+}
+
+/** Nobody answered. */
+export class Away extends Error {
+  constructor() {
+    super('The daemon cannot be reached.');
+    this.code = 'away';
+    this.hint = 'Is it running? This page tries again by itself.';
+  }
+}
+
+export const key = {
+  read: () => sessionStorage.getItem(KEY) ?? '',
+  keep: (text) => sessionStorage.setItem(KEY, text),
+  forget: () => sessionStorage.removeItem(KEY),
+};
+
+let refused = () => {};
+/** What is done when the key is not, or no longer, the operator's. */
+export function onRefused(act) {
+  refused = act;
+}
+
+const address = (path) => new URL(`..${path}`, document.baseURI);
+
+async function problemOf(response) {
+  try {
+    return await response.json();
+  } catch {
+    return {};
+  }
+}
+
+/** One request. `signal` ends it; what is refused or not answered is thrown. */
+export async function request(path, { method = 'GET', body, signal, accept = 'application/json' } = {}) {
+  const headers = { accept };
+  const shown = key.read();
+  if (shown) headers.authorization = `Bearer ${shown}`;
+  if (body !== undefined) headers['content-type'] = 'application/json';
+  const text = body === undefined ? undefined : JSON.stringify(body);
+  let response;
+  try {
+    response = await fetch(address(path), { method, headers, body: text, signal, cache: 'no-store', credentials: 'omit', redirect: 'error' });
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new Away();
+  }
+  if (response.ok) return response;
+  const why = new Refused(response.status, await problemOf(response));
+  if (why.status === 401 || (why.status === 403 && why.code === 'forbidden')) refused(why);
+  throw why;
+}
+
+export async function ask(path, options = {}) {
+  const patience = AbortSignal.timeout(REPLY_MS);
+  const signal = options.signal ? AbortSignal.any([options.signal, patience]) : patience;
+  try {
+    const response = await request(path, { ...options, signal });
+    return response.status === 204 ? null : await response.json();
+  } catch (error) {
+    if (patience.aborted && !options.signal?.aborted) throw new Away();
+    throw error;
+  }
+}
+
+/** A path with what is not empty of these. */
+export function withQuery(path, query) {
+  const said = new URLSearchParams(Object.entries(query).filter(([, value]) => value !== '' && value !== null && value !== undefined));
+  return said.size ? `${path}?${said}` : path;
+}
+
+const EVENT_CHARS_MAX = 4 * 1024 * 1024;
+
+/** Reads a stream of events (text/event-stream) until it ends; `heard(name, text)` for each of them. */
+export async function events(response, heard) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    rest += value;
+    if (rest.length > EVENT_CHARS_MAX) throw new Error('an event without an end');
+    const parts = rest.split(/\r?\n\r?\n/);
+    rest = parts.pop();
+    for (const part of parts) {
+      let name = 'message';
+      const lines = [];
+      for (const line of part.split(/\r?\n/)) {
+        if (line.startsWith('event:')) name = line.slice(6).trim();
+        else if (line.startsWith('data:')) lines.push(line.slice(5).replace(/^ /, ''));
+      }
+      heard(name, lines.join('\n'));
+    }
+  }
+}

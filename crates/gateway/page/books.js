@@ -1,0 +1,101 @@
+// The books: what was asked, paid, saved and wasted in a range of days, taken apart as one likes, as bars and as a table.
+
+import { ask, withQuery } from './ask.js';
+import { csv, download } from './csv.js';
+import { trouble } from './dialog.js';
+import { button, el, facts, fill, scrolled, table } from './dom.js';
+import { count, money, moneyShort, now, share, words } from './figures.js';
+import { bars } from './plot.js';
+
+const BY = ['day', 'tenant', 'site', 'kind', 'provider'];
+const LINES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'retried', 'recovered_by_poll', 'recovered_from_doubt', 'possible_doubles', 'wasted', 'dead'];
+const MONEY = ['cost_micros', 'saved_micros', 'wasted_micros'];
+const MONEY_HEADS = { cost_micros: 'Spent', saved_micros: 'Saved', wasted_micros: 'Wasted money' };
+const BARS_MAX = 20;
+const DAY_MS = 86_400_000;
+
+/** The books are kept by UTC days. */
+const day = (ms) => new Date(ms).toISOString().slice(0, 10);
+const title = (name) => words(name).replace(/^./, (c) => c.toUpperCase());
+const hashOf = (query) => withQuery('#/books', query);
+
+function form(asked) {
+  const date = (name, label) => el('div', { class: 'field' }, el('label', { for: `books-${name}` }, label), el('input', { id: `books-${name}`, name, type: 'date', value: asked[name], required: true }));
+  const by = el('fieldset', { class: 'field' }, el('legend', {}, 'By'), BY.map((name) => {
+    const box = el('input', { type: 'checkbox', name: 'by', value: name });
+    box.checked = asked.by.includes(name);
+    return el('label', { class: 'check' }, box, ' ', title(name));
+  }));
+  const today = now();
+  const range = (label, from) => el('a', { href: hashOf({ from: day(from), to: day(today), by: asked.by.join(',') }) }, label);
+  const node = el('form', { class: 'filters', 'aria-label': 'What to show', on: { submit: (event) => {
+    event.preventDefault();
+    const said = new FormData(node);
+    location.hash = hashOf({ from: said.get('from'), to: said.get('to'), by: said.getAll('by').join(',') || 'none' });
+  } } }, date('from', 'From'), date('to', 'To'), by, el('div', { class: 'acts' }, el('button', { type: 'submit', class: 'primary' }, 'Show'),
+    range('Today', today), range('7 days', today - 6 * DAY_MS), range('30 days', today - 29 * DAY_MS)));
+  return node;
+}
+
+const nameOf = (row, by) => by.map((name) => row[name] || '(none)').join(' · ');
+
+function plot(report) {
+  const rows = report.by.length ? [...report.rows] : [report.all];
+  // Days belong in their order; everything else with the most money first, as it comes.
+  if (report.by[0] === 'day') rows.sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0));
+  const shown = report.by[0] === 'day' ? rows.slice(-BARS_MAX) : rows.slice(0, BARS_MAX);
+  const hasMoney = rows.some((row) => row.cost_micros || row.saved_micros);
+  const pair = (row) => (hasMoney ? [row.cost_micros, row.saved_micros] : [row.paid, row.joined + row.cached + row.from_stock]);
+  const text = hasMoney ? moneyShort : count;
+  return el('figure', { class: 'plot-of wide' },
+    el('figcaption', {}, el('h2', {}, hasMoney ? 'Money spent and saved' : 'Paid, and not paid anew'),
+      el('span', { class: 'unit' }, shown.length < rows.length ? `${shown.length} of ${count(rows.length)}; the table has all` : '')),
+    el('dl', { class: 'keyed' }, el('div', { class: 'm1' }, el('dt', {}, hasMoney ? 'Spent' : 'Paid')), el('div', { class: 'm2' }, el('dt', {}, hasMoney ? 'Saved' : 'Not paid anew'))),
+    bars(shown.map((row) => {
+      const [spent, saved] = pair(row);
+      return { name: report.by.length ? nameOf(row, report.by) : 'All', parts: [{ value: spent, mark: 'm1' }, { value: saved, mark: 'm2' }], text: `${text(spent)} / ${text(saved)}` };
+    }), 'Bars'));
+}
+
+function sheet(report) {
+  const heads = [...report.by.map((name, n) => ({ name: title(name), isRowHead: n === 0 })), ...LINES.map((name) => ({ name: title(name), number: true })), ...MONEY.map((name) => ({ name: MONEY_HEADS[name], number: true }))];
+  const cells = (row) => [...LINES.map((name) => count(row[name])), ...MONEY.map((name) => money(row[name]))];
+  const rows = report.by.length ? report.rows.map((row) => [...report.by.map((name) => row[name] || '(none)'), ...cells(row)]) : [cells(report.all)];
+  return scrolled('The books', table('The books', heads, rows, { class: 'sheet' }));
+}
+
+function save(report) {
+  const { by } = report;
+  const fields = Object.keys(report.all).filter((name) => typeof report.all[name] === 'number');
+  const rows = (by.length ? report.rows : [report.all]).map((row) => [...by.map((name) => row[name] ?? ''), ...fields.map((name) => row[name])]);
+  download(`quittance-${report.from}-${report.to}.csv`, csv([...by, ...fields], rows));
+}
+
+export function books({ query }) {
+  const today = day(now());
+  const by = query.get('by') ?? 'day';
+  const asked = { from: query.get('from') || day(now() - 6 * DAY_MS), to: query.get('to') || today, by: by.split(',').filter((name) => BY.includes(name)) };
+  const leaving = new AbortController();
+  const shown = el('div', { 'aria-busy': 'true' }, el('p', { class: 'soft' }, 'Adding up…'));
+
+  async function load() {
+    try {
+      const report = await ask(withQuery('/v1/admin/report', { from: asked.from, to: asked.to, by: asked.by.join(',') }), { signal: leaving.signal });
+      const { all } = report;
+      const free = all.joined + all.cached + all.from_stock;
+      fill(shown,
+        facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid anew', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', money(all.cost_micros)], ['Saved', money(all.saved_micros)], ['Wasted', money(all.wasted_micros)], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
+        plot(report),
+        el('div', { class: 'head' }, el('h2', {}, 'In figures'), button('Download as CSV', () => save(report), { class: 'small' })),
+        sheet(report),
+        report.left_out ? el('p', { class: 'hint' }, `${count(report.left_out)} more rows were left out: take fewer days, or fewer parts.`) : null);
+    } catch (error) {
+      if (!leaving.signal.aborted) fill(shown, trouble(error));
+    }
+    shown.setAttribute('aria-busy', 'false');
+  }
+
+  const node = el('div', {}, el('div', { class: 'head' }, el('h1', {}, 'Books'), el('p', { class: 'soft' }, 'Days are UTC.'), button('Refresh', load, { class: 'small' })), form(asked), shown);
+  load();
+  return { title: 'Books', node, close: () => leaving.abort() };
+}

@@ -1,0 +1,132 @@
+// What a person can do with dead letters: replay or drop one, several or all that match. Each is confirmed, with what it would
+// cost, before anything is done.
+
+import { ask } from './ask.js';
+import { confirmed } from './dialog.js';
+import { el, facts, speak } from './dom.js';
+import { count, money, words } from './figures.js';
+import * as live from './live.js';
+import { CAUSES, REPLAYS, mayPay } from './standing.js';
+
+const VERBS = { replay: 'Replay', drop: 'Drop' };
+const DONE = { replay: 'replayed', drop: 'dropped' };
+const DROPPING = 'Whoever waits for it is told that it failed. What was paid stays paid, and it cannot be undone.';
+
+/** What an answer costs these days, where a letter does not say it itself. */
+function meanPrice() {
+  const today = live.now()?.today;
+  return today && today.solved > 0 && today.cost_micros > 0 ? today.cost_micros / today.solved : null;
+}
+
+/** What replaying these may cost: known prices where there are any, and the mean of today elsewhere. */
+function priceOf(letters) {
+  const paying = letters.filter((letter) => mayPay(letter.on_replay?.name ?? letter.on_replay));
+  const mean = meanPrice();
+  const each = paying.map((letter) => letter.price_micros ?? mean);
+  return { paying: paying.length, micros: each.includes(null) ? null : each.reduce((sum, one) => sum + one, 0) };
+}
+
+function costWords({ paying, micros }) {
+  if (!paying) return 'nothing';
+  return micros === null ? 'the price of an answer each; nobody has told it yet' : `up to about ${money(Math.round(micros))}`;
+}
+
+/** Replays or drops one. Says whether it was done. */
+export async function one(deed, letter, { words: sentence } = {}) {
+  const isReplay = deed === 'replay';
+  const done = await confirmed({
+    title: isReplay ? 'Replay this order?' : 'Drop this dead letter?',
+    content: [
+      facts([
+        ['Order', el('code', {}, letter.key.slice(0, 16))],
+        letter.kind && ['Kind', letter.kind],
+        letter.site && ['Site', letter.site],
+        ['Spent so far', money(letter.spent_micros)],
+        isReplay && ['What a replay does', sentence ?? REPLAYS[letter.on_replay] ?? 'not known'],
+        isReplay && ['What it costs', costWords(priceOf([letter]))],
+      ]),
+      isReplay ? null : el('p', {}, DROPPING),
+    ],
+    verb: VERBS[deed],
+    isGrave: !isReplay,
+    deed: async () => (await ask(`/v1/admin/dead/${encodeURIComponent(letter.key)}/${deed}`, { method: 'POST' })) ?? true,
+  });
+  if (done) speak(`The order was ${DONE[deed]}.`);
+  return Boolean(done);
+}
+
+/** The same for several that were picked. One that cannot be done does not hold up the others. */
+export async function several(deed, letters) {
+  const isReplay = deed === 'replay';
+  const said = await confirmed({
+    title: `${VERBS[deed]} ${count(letters.length)} dead letters?`,
+    content: [
+      facts([
+        ['Letters', count(letters.length)],
+        ['Spent so far', money(letters.reduce((sum, letter) => sum + (letter.spent_micros ?? 0), 0))],
+        isReplay && ['Would pay', count(priceOf(letters).paying)],
+        isReplay && ['What it costs', costWords(priceOf(letters))],
+      ]),
+      isReplay ? null : el('p', {}, DROPPING),
+    ],
+    verb: VERBS[deed],
+    isGrave: !isReplay,
+    deed: async () => {
+      const outcome = { done: 0, refused: [] };
+      for (const letter of letters) {
+        try {
+          await ask(`/v1/admin/dead/${encodeURIComponent(letter.key)}/${deed}`, { method: 'POST' });
+          outcome.done += 1;
+        } catch (error) {
+          if (!error.status || error.status === 401) throw error;
+          outcome.refused.push({ key: letter.key, why: error.message });
+        }
+      }
+      return outcome;
+    },
+  });
+  if (said) speak(`${said.done} were ${DONE[deed]}, ${said.refused.length} were not.`);
+  return said;
+}
+
+/** What it would come to. Each answer is of a bounded number of letters, so they are added up. */
+async function dryRun(deed, filter, signal) {
+  const sum = { letters: 0, would_pay: 0, cost_micros: 0, unreadable: 0, by_cause: {} };
+  let after;
+  do {
+    const said = await ask('/v1/admin/dead/bulk', { method: 'POST', body: { deed, ...filter, dry_run: true, after }, signal });
+    for (const name of ['letters', 'would_pay', 'cost_micros', 'unreadable']) sum[name] += said[name];
+    for (const [cause, number] of Object.entries(said.by_cause)) sum.by_cause[cause] = (sum.by_cause[cause] ?? 0) + number;
+    after = said.next;
+  } while (after);
+  return sum;
+}
+
+/** All that match: counted by the daemon first, and then carried on by it even if this page is closed. */
+export async function all(deed, filter) {
+  const isReplay = deed === 'replay';
+  const closing = new AbortController();
+  const counted = dryRun(deed, filter, closing.signal).then((said) => ({
+    isPossible: said.letters > 0,
+    node: [
+      facts([
+        ['Letters', count(said.letters)],
+        ...Object.entries(said.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
+        isReplay && ['Would pay', count(said.would_pay)],
+        isReplay && ['What it costs', said.would_pay ? `up to about ${money(said.cost_micros)}` : 'nothing'],
+        said.unreadable > 0 && ['Passed over, unreadable', count(said.unreadable)],
+      ]),
+      el('p', {}, isReplay ? 'They are replayed at an even pace, and each once. You can stop it at any time.' : DROPPING),
+    ],
+  }));
+  const bulk = await confirmed({
+    title: isReplay ? 'Replay all that match?' : 'Drop all that match?',
+    content: counted,
+    verb: VERBS[deed],
+    isGrave: !isReplay,
+    deed: () => ask('/v1/admin/dead/bulk', { method: 'POST', body: { deed, ...filter } }),
+  });
+  closing.abort();
+  if (bulk) speak(`It has begun to ${deed} them.`);
+  return bulk;
+}

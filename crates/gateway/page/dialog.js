@@ -1,0 +1,48 @@
+// Questions before anything is done that costs money or cannot be undone. A dialog says what will happen and what it costs, and
+// whatever is not said to be so closes it without a deed.
+
+import { button, el, fill, speak } from './dom.js';
+
+/** A word for what went wrong, and what can be done about it. */
+export function trouble(error) {
+  return el('div', { class: 'trouble', role: 'alert' }, el('p', {}, el('strong', {}, error.message)), error.hint ? el('p', {}, error.hint) : null);
+}
+
+/**
+ * Asks, and does it. `content` is what is shown at first, or a promise of it (then the deed waits for it). `deed` is called when
+ * it is confirmed; what it returns is what the dialog comes to, and what it throws is shown in the dialog.
+ */
+export function confirmed({ title, content, verb, isGrave = false, deed }) {
+  return new Promise((settle) => {
+    let outcome;
+    const body = el('div', { class: 'body' });
+    const wrong = el('div', {});
+    const act = button(verb, async () => {
+      act.disabled = true;
+      fill(wrong);
+      try {
+        outcome = await deed();
+        dialog.close();
+      } catch (error) {
+        fill(wrong, trouble(error));
+        act.disabled = false;
+      }
+    }, { class: isGrave ? 'grave' : 'primary' });
+    const dialog = el('dialog', { 'aria-labelledby': 'dialog-title', on: { close: () => { dialog.remove(); settle(outcome); } } },
+      el('h2', { id: 'dialog-title' }, title), body, wrong,
+      el('div', { class: 'acts' }, button('Cancel', () => dialog.close(), { class: 'quiet', autofocus: true }), act));
+    document.body.append(dialog);
+    if (content instanceof Promise) {
+      act.disabled = true;
+      fill(body, el('p', { class: 'soft' }, 'Counting what it would do…'));
+      content.then((made) => {
+        fill(body, made.node ?? made);
+        act.disabled = made.isPossible === false;
+        speak(body.textContent);
+      }, (error) => fill(body, trouble(error)));
+    } else {
+      fill(body, content);
+    }
+    dialog.showModal();
+  });
+}

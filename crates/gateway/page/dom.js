@@ -1,0 +1,108 @@
+// How everything comes onto the page: as elements and as text, never as markup. Whatever a caller sent is shown, and what it
+// holds of control characters or turns of writing direction is spelt out, so that it cannot pose as something else.
+
+const SVG = 'http://www.w3.org/2000/svg';
+const UNSEEN = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
+
+/** The text with everything spelt out that a reader could not see. */
+export function harmless(text) {
+  return String(text).replace(UNSEEN, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+}
+
+function add(node, children) {
+  for (const child of children.flat(Infinity)) {
+    if (child === null || child === undefined || child === false) continue;
+    node.append(child instanceof Node ? child : document.createTextNode(harmless(child)));
+  }
+  return node;
+}
+
+function traits(node, given) {
+  for (const [name, value] of Object.entries(given)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === 'on') for (const [event, act] of Object.entries(value)) node.addEventListener(event, act);
+    else if (name === 'value') node.value = value;
+    else node.setAttribute(name, value === true ? '' : harmless(value));
+  }
+  return node;
+}
+
+/** An element. `given` are its attributes, and under `on` what it listens to. */
+export function el(name, given = {}, ...children) {
+  return add(traits(document.createElement(name), given), children);
+}
+
+export function svg(name, given = {}, ...children) {
+  return add(traits(document.createElementNS(SVG, name), given), children);
+}
+
+export function fill(node, ...children) {
+  node.replaceChildren();
+  return add(node, children);
+}
+
+/** Sets a text only if it is another one: what does not change is neither painted nor read aloud again. */
+export function say(node, text) {
+  const plain = harmless(text);
+  if (node.textContent !== plain) node.textContent = plain;
+}
+
+const FOCUSABLE = 'a, button, input, summary, [tabindex]';
+
+/** What a person has done to a part of the page that is about to be made anew: where the focus is, what is open, how far it is scrolled. */
+function habits(node) {
+  const focus = [...node.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
+  const opened = [...node.querySelectorAll('details')].map((one) => one.open);
+  const scrolls = [...node.querySelectorAll('.scrolled')].map((one) => one.scrollLeft);
+  return () => {
+    node.querySelectorAll('details').forEach((one, n) => { one.open = opened[n] ?? false; });
+    node.querySelectorAll('.scrolled').forEach((one, n) => { one.scrollLeft = scrolls[n] ?? 0; });
+    if (focus >= 0) node.querySelectorAll(FOCUSABLE)[focus]?.focus({ preventScroll: true });
+  };
+}
+
+/** Fills a place anew only when what it shows has changed, and keeps for whoever uses it what he has done to it. */
+export function place(node) {
+  let shown;
+  return (facts, make) => {
+    const now = JSON.stringify(facts);
+    if (now === shown) return;
+    shown = now;
+    const restore = habits(node);
+    fill(node, make(facts));
+    restore();
+  };
+}
+
+/** Read aloud, and not shown: what happened because of a button. */
+export function speak(words) {
+  say(document.getElementById('spoken'), words);
+}
+
+// Roles are said although the elements have them: on a narrow screen some tables are laid out as lists, and browsers then
+// forget that they are tables.
+export function table(caption, heads, rows, traitsOfTable = {}) {
+  const cell = (content, index) => {
+    const head = heads[index];
+    const given = { class: head.number ? 'number' : null };
+    return index === 0 && head.isRowHead ? el('th', { ...given, scope: 'row', role: 'rowheader' }, content) : el('td', { ...given, role: 'cell' }, content);
+  };
+  return el('table', { role: 'table', ...traitsOfTable },
+    el('caption', { class: 'unseen' }, caption),
+    el('thead', { role: 'rowgroup' }, el('tr', { role: 'row' }, heads.map((head) =>
+      el('th', { scope: 'col', role: 'columnheader', class: head.number ? 'number' : null }, head.isUnseen ? el('span', { class: 'unseen' }, head.name) : head.name)))),
+    el('tbody', { role: 'rowgroup' }, rows.map((row) => el('tr', { role: 'row', ...row.traits }, (row.cells ?? row).map(cell)))));
+}
+
+/** What may be wider than the screen scrolls by itself, also with the keys. */
+export function scrolled(label, inner) {
+  return el('div', { class: 'scrolled', role: 'group', tabindex: '0', 'aria-label': label }, inner);
+}
+
+export function facts(pairs) {
+  return el('dl', { class: 'facts' }, pairs.filter(Boolean).map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
+}
+
+export function button(words, act, given = {}) {
+  return el('button', { type: 'button', ...given, on: { click: act } }, words);
+}

@@ -1,0 +1,175 @@
+// The dead letters: everything that needs a person, by filter and page by page, with what can be done about one, some or all.
+
+import { ask, withQuery } from './ask.js';
+import { all, one, several } from './deeds.js';
+import { trouble } from './dialog.js';
+import { button, el, fill, place, scrolled, speak, table } from './dom.js';
+import { ago, at, count, money } from './figures.js';
+import { CAUSES, REPLAYS, orderLink, sign } from './standing.js';
+
+const FILTERS = ['cause', 'kind', 'site', 'tenant', 'before', 'since'];
+const PAGE = 50;
+
+/** A moment as a person picks it, in his own time, and as the daemon reads it. */
+const toMoment = (local) => (local ? new Date(local).toISOString() : '');
+function toLocal(moment) {
+  const ms = Date.parse(moment);
+  if (!Number.isFinite(ms)) return '';
+  const date = new Date(ms);
+  return new Date(ms - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+const hashOf = (query) => withQuery('#/dead', query);
+
+function filterForm(filter) {
+  const field = (name, label, input) => el('div', { class: 'field' }, el('label', { for: `by-${name}` }, label), input);
+  const text = (name) => el('input', { id: `by-${name}`, name, value: filter[name] ?? '', autocomplete: 'off', spellcheck: 'false', maxlength: '256' });
+  const moment = (name) => el('input', { id: `by-${name}`, name, type: 'datetime-local', value: toLocal(filter[name] ?? '') });
+  const cause = el('select', { id: 'by-cause', name: 'cause' }, el('option', { value: '' }, 'Any'), Object.entries(CAUSES).map(([name, label]) => el('option', { value: name }, label)));
+  cause.value = filter.cause ?? '';
+  const form = el('form', { class: 'filters', 'aria-label': 'Filter', on: { submit: (event) => {
+    event.preventDefault();
+    const said = Object.fromEntries(new FormData(form));
+    location.hash = hashOf({ ...said, before: toMoment(said.before), since: toMoment(said.since) });
+  } } },
+  field('cause', 'Cause', cause), field('kind', 'Kind', text('kind')), field('site', 'Site', text('site')), field('tenant', 'Tenant', text('tenant')),
+  field('since', 'Dead since', moment('since')), field('before', 'Dead before', moment('before')),
+  el('div', { class: 'acts' }, el('button', { type: 'submit', class: 'primary' }, 'Show'), el('a', { href: '#/dead' }, 'Clear')));
+  return form;
+}
+
+function bulkRow(bulk, stopped) {
+  const rest = FILTERS.filter((name) => bulk[name]).map((name) => `${name} ${bulk[name]}`).join(', ');
+  const progress = `${count(bulk.done)} done, ${count(bulk.passed_over)} passed over`;
+  const stop = async () => {
+    try {
+      await ask(`/v1/admin/dead/bulk/${encodeURIComponent(bulk.number)}`, { method: 'DELETE' });
+      stopped();
+    } catch (error) {
+      speak(error.message);
+    }
+  };
+  return el('li', {},
+    bulk.ended_at ? sign(bulk.was_stopped ? 'off' : 'good', bulk.was_stopped ? 'stopped' : 'ended') : sign('going', 'under way'),
+    el('span', {}, ` ${bulk.deed === 'drop' ? 'Dropping' : 'Replaying'} no. ${bulk.number}${rest ? ` (${rest})` : ''}: ${progress}`),
+    bulk.ended_at ? null : button('Stop', stop, { class: 'small' }));
+}
+
+const reason = (letter) => el('span', { class: 'why' }, el('strong', {}, CAUSES[letter.cause] ?? letter.cause), el('br'), letter.why, letter.note ? el('span', { class: 'noted' }, letter.note) : null);
+
+function rowOf(letter, picked, changed) {
+  if (letter.cause === 'unreadable') {
+    return { cells: ['', el('span', { class: 'key' }, letter.key.slice(0, 12)), reason(letter), '', '', '', ''] };
+  }
+  const pick = el('input', { type: 'checkbox', 'aria-label': `Pick ${letter.key.slice(0, 12)}`, on: { change: () => {
+    if (pick.checked) picked.set(letter.key, letter);
+    else picked.delete(letter.key);
+    changed();
+  } } });
+  return { cells: [
+    pick,
+    orderLink(letter.key),
+    reason(letter),
+    el('span', { class: 'what' }, letter.kind, el('br'), letter.site, el('br'), el('span', { class: 'soft' }, letter.tenant)),
+    ago(letter.dead_ms),
+    money(letter.spent_micros),
+    el('span', { class: 'acts' }, button('Replay…', () => one('replay', letter).then((done) => done && changed(true)), { class: 'small', title: REPLAYS[letter.on_replay] ?? null, 'aria-label': `Replay ${letter.key.slice(0, 12)}…` }),
+      button('Drop…', () => one('drop', letter).then((done) => done && changed(true)), { class: 'small quiet', 'aria-label': `Drop ${letter.key.slice(0, 12)}…` })),
+  ] };
+}
+
+const HEADS = [{ name: 'Pick', isUnseen: true }, { name: 'Order' }, { name: 'Cause' }, { name: 'Kind, site, tenant' }, { name: 'Dead' }, { name: 'Spent', number: true }, { name: 'Deeds', isUnseen: true }];
+
+export function letters({ query }) {
+  const filter = Object.fromEntries(FILTERS.filter((name) => query.get(name)).map((name) => [name, query.get(name)]));
+  const after = query.get('after') ?? '';
+  const leaving = new AbortController();
+  const picked = new Map();
+  let countThen = null;
+  let begun = new Map();
+
+  const list = el('div', { 'aria-busy': 'true' }, el('p', { class: 'soft' }, 'Looking…'));
+  const asOf = el('p', { class: 'soft', role: 'status' });
+  const newer = el('p', { class: 'newer' });
+  const bulksNode = el('div', { class: 'bulks' });
+  const bulks = place(bulksNode);
+  const some = el('div', { class: 'acts some', hidden: true });
+  const everything = el('div', { class: 'acts' },
+    button('Replay all that match…', () => begin('replay')), button('Drop all that match…', () => begin('drop'), { class: 'quiet' }));
+
+  async function begin(deed) {
+    const bulk = await all(deed, filter);
+    if (!bulk) return;
+    begun.set(Number(bulk.number), bulk);
+    showBulks([]);
+  }
+
+  function showBulks(running) {
+    for (const bulk of running) begun.set(Number(bulk.number), bulk);
+    bulks([...begun.values()], (known) => (known.length ? el('ul', {}, known.map((bulk) => bulkRow(bulk, followUp))) : null));
+  }
+
+  /** One that has begun here and is no longer among those under way has ended. */
+  async function followUp() {
+    for (const bulk of [...begun.values()].filter((known) => !known.ended_at)) {
+      try {
+        const now = await ask(`/v1/admin/dead/bulk/${encodeURIComponent(bulk.number)}`, { signal: leaving.signal });
+        begun.set(Number(bulk.number), now);
+        if (now.ended_at) speak(`Number ${now.number} has ended: ${count(now.done)} done, ${count(now.passed_over)} passed over.`);
+      } catch {
+        // The next snapshot asks again.
+      }
+    }
+    showBulks([]);
+  }
+
+  function changed(isDone = false) {
+    if (isDone) load();
+    some.hidden = picked.size === 0;
+    const act = (deed, given) => button(`${deed === 'replay' ? 'Replay' : 'Drop'} ${count(picked.size)} picked…`, async () => {
+      const said = await several(deed, [...picked.values()]);
+      if (said) load(said.refused);
+    }, given);
+    fill(some, act('replay', { class: 'primary' }), act('drop', { class: 'quiet' }));
+  }
+
+  async function load(refused = []) {
+    list.setAttribute('aria-busy', 'true');
+    try {
+      const said = await ask(withQuery('/v1/admin/dead', { ...filter, after, limit: PAGE }), { signal: leaving.signal });
+      picked.clear();
+      changed();
+      fill(list, refused.map(({ key, why }) => el('p', { class: 'trouble' }, `${key.slice(0, 12)}: ${why}`)), page(said));
+      fill(asOf, 'As of ', at(Date.now()), '.');
+      fill(newer);
+      countThen = null;
+    } catch (error) {
+      if (!leaving.signal.aborted) fill(list, trouble(error), button('Try again', () => load()));
+    }
+    list.setAttribute('aria-busy', 'false');
+  }
+
+  function page({ orders, next }) {
+    // A page may be empty although more follow: each request looks at a bounded number of records.
+    const nothing = next ? 'None of those looked at so far matches.' : Object.keys(filter).length || after ? 'No dead letter matches.' : 'No dead letters. Nothing waits for a person.';
+    return [
+      orders.length ? scrolled('Dead letters', table('Dead letters', HEADS, orders.map((letter) => rowOf(letter, picked, changed)), { class: 'letters' })) : el('p', { class: 'empty' }, nothing),
+      el('nav', { class: 'pages', 'aria-label': 'Pages' }, after ? el('a', { href: hashOf(filter) }, 'First page') : null, next ? el('a', { href: hashOf({ ...filter, after: next }) }, orders.length ? 'Next page' : 'Look further') : null),
+    ];
+  }
+
+  function update(snapshot) {
+    countThen ??= snapshot.orders.dead;
+    const more = snapshot.orders.dead - countThen;
+    if (more && !newer.hasChildNodes()) fill(newer, 'The dead letters have changed. ', button('Show them', () => load(), { class: 'small' }));
+    const under = new Set(snapshot.bulks.map((bulk) => Number(bulk.number)));
+    showBulks(snapshot.bulks);
+    if ([...begun.values()].some((bulk) => !bulk.ended_at && !under.has(Number(bulk.number)))) followUp();
+  }
+
+  const node = el('div', {},
+    el('div', { class: 'head' }, el('h1', {}, 'Dead letters'), asOf, button('Refresh', () => load(), { class: 'small' })),
+    filterForm(filter), bulksNode, newer, el('div', { class: 'bar' }, some, everything), list);
+  load();
+  return { title: 'Dead letters', node, update, close: () => leaving.abort() };
+}

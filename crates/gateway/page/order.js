@@ -1,0 +1,153 @@
+// One order: how it stands, its story as a timeline, every attempt with its cost, and what can be done about it.
+
+import { ask } from './ask.js';
+import { one } from './deeds.js';
+import { trouble } from './dialog.js';
+import { button, el, facts, fill, place, scrolled, speak, table } from './dom.js';
+import { ago, at, count, millis, money, span, words } from './figures.js';
+import { CAUSES, ofOrder, orderLink } from './standing.js';
+
+const NOTE_CHARS_MAX = 1000;
+const EVERY = 3;
+const MANNERS = {
+  Solved: 'good', Taken: 'good', Told: 'good', Supplied: 'good', Stocked: 'good',
+  Faulted: 'bad', Failed: 'bad', NotTold: 'bad', Buried: 'grave', Doubted: 'slow', GaveUp: 'slow', Held: 'slow', TooOld: 'slow', Noted: 'note',
+};
+const manner = (name) => {
+  const camel = String(name).split('_').map((part) => part.charAt(0).toUpperCase() + part.slice(1)).join('');
+  return MANNERS[camel] ?? 'plain';
+};
+
+function timeline(story) {
+  const first = story.story[0]?.at_ms;
+  const items = story.story.map((entry, n) => el('li', { class: manner(entry.name) },
+    el('div', { class: 'when' }, at(entry.at_ms), el('span', { class: 'soft' }, n ? `+${span(entry.at_ms - first)}` : 'begins')),
+    el('div', { class: 'what' }, el('p', {}, entry.what),
+      entry.fault && !entry.what.includes(entry.fault.code) ? el('p', { class: 'fault' }, el('code', {}, entry.fault.code), ` ${words(entry.fault.class)}`) : null,
+      entry.fault?.said ? el('details', {}, el('summary', {}, 'What the provider said'), el('pre', {}, entry.fault.said)) : null)));
+  if (story.left_out) items.splice(Math.min(items.length, 8), 0, el('li', { class: 'plain gap' }, el('div', { class: 'when' }), el('div', { class: 'what soft' }, `${count(story.left_out)} entries were left out here`)));
+  return el('ol', { class: 'timeline' }, items);
+}
+
+function attempts(list) {
+  if (!list.length) return el('p', { class: 'soft' }, 'Nothing was submitted.');
+  const heads = [{ name: 'No.', isRowHead: true }, { name: 'Sent' }, { name: 'Taken' }, { name: 'Came to' }, { name: 'Task' }, { name: 'Cost', number: true }, { name: 'For' }];
+  return scrolled('Attempts', table('Attempts', heads, list.map((attempt) => [
+    String(attempt.number), at(attempt.sent_ms), attempt.accepted ? 'yes' : 'not known', attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', money(attempt.cost_micros),
+    attempt.made_for ? orderLink(attempt.made_for) : 'this order',
+  ])));
+}
+
+function params(all) {
+  const names = Object.keys(all ?? {});
+  if (!names.length) return el('p', { class: 'soft' }, 'It has none.');
+  return scrolled('Parameters', table('Parameters', [{ name: 'Name', isRowHead: true }, { name: 'Value' }], names.map((name) => [el('code', {}, name), el('span', { class: 'raw' }, all[name])])));
+}
+
+function noteForm(story, again) {
+  const text = el('textarea', { id: 'note', name: 'text', rows: '2', maxlength: String(NOTE_CHARS_MAX), required: true });
+  const wrong = el('div', {});
+  return el('form', { class: 'note-form', on: { submit: async (event) => {
+    event.preventDefault();
+    fill(wrong);
+    try {
+      await ask(`/v1/admin/orders/${encodeURIComponent(story.key)}/note`, { method: 'POST', body: { text: text.value } });
+      text.value = '';
+      speak('The note is in the story.');
+      again();
+    } catch (error) {
+      fill(wrong, trouble(error));
+    }
+  } } }, el('label', { for: 'note' }, 'Note for whoever looks next'), text, wrong, el('button', { type: 'submit' }, 'Add the note'));
+}
+
+function letterOf(story, again) {
+  const { letter, on_replay: replay } = story;
+  if (!letter) return null;
+  const subject = { ...story, on_replay: replay?.name };
+  const act = (deed, verb, given) => button(verb, () => one(deed, subject, { words: replay?.words }).then((done) => done && again()), given);
+  return el('section', { class: 'letter', 'aria-labelledby': 'of-letter' },
+    el('h2', { id: 'of-letter' }, `Waits for a person: ${CAUSES[letter.cause] ?? words(letter.cause)}`),
+    el('p', {}, letter.why),
+    el('p', {}, 'Since ', at(letter.since_ms), ', ', ago(letter.since_ms), '.'),
+    replay ? el('p', {}, el('strong', {}, 'A replay '), replay.words, replay.may_pay ? null : ' (free)', '.') : null,
+    el('div', { class: 'acts' }, replay ? act('replay', 'Replay…', { class: 'primary' }) : null, act('drop', 'Drop…', { class: 'quiet' })));
+}
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    speak('The key was copied.');
+  } catch {
+    speak('The browser does not allow it. Mark the key and copy it.');
+  }
+}
+
+export function order({ rest }) {
+  const key = rest[0] ?? '';
+  const leaving = new AbortController();
+  const body = el('div', { 'aria-busy': 'true' }, el('p', { class: 'soft' }, 'Looking…'));
+  const spots = Object.fromEntries(['standing', 'letter', 'story', 'attempts', 'params'].map((name) => [name, el('div')]));
+  const places = Object.fromEntries(Object.entries(spots).map(([name, node]) => [name, place(node)]));
+  const title = el('h1', {}, 'Order');
+  let story = null;
+  let isAsking = false;
+
+  function show() {
+    fill(title, story.kind, ' ', el('span', { class: 'soft' }, story.site));
+    places.standing([story.status, story.phase, story.attempts, story.spent_micros, story.deadline_at, story.error, story.life], () => facts([
+      ['Stands', ofOrder(story)],
+      ['Id', el('code', {}, story.id)],
+      ['Tenant', story.tenant],
+      story.page && ['Page', story.page],
+      ['Provider', story.provider || '–'],
+      ['Placed', at(millis(story.created_at))],
+      ['Deadline', at(millis(story.deadline_at))],
+      ['Attempts', count(story.attempts.length ?? story.attempts)],
+      story.life > 1 && ['Life', count(story.life)],
+      story.possible_doubles > 0 && ['Possible doubles', count(story.possible_doubles)],
+      ['Spent', money(story.spent_micros)],
+      story.error && ['Why', story.error.message],
+    ]));
+    places.letter([story.letter, story.on_replay], () => letterOf(story, load));
+    places.story([story.story, story.left_out], () => timeline(story));
+    places.attempts(story.attempts, attempts);
+    places.params(story.params, params);
+  }
+
+  function frame() {
+    fill(body, spots.standing, spots.letter,
+      el('div', { class: 'two' },
+        el('section', { 'aria-labelledby': 'of-story' }, el('h2', { id: 'of-story' }, 'Story'), spots.story, noteForm(story, load)),
+        el('div', {}, el('section', { 'aria-labelledby': 'of-attempts' }, el('h2', { id: 'of-attempts' }, 'Attempts'), spots.attempts),
+          el('section', { 'aria-labelledby': 'of-params' }, el('h2', { id: 'of-params' }, 'Parameters'), spots.params))));
+  }
+
+  async function load() {
+    if (isAsking) return;
+    isAsking = true;
+    try {
+      const isNew = story === null;
+      story = await ask(`/v1/admin/orders/${encodeURIComponent(key)}`, { signal: leaving.signal });
+      if (isNew) frame();
+      show();
+    } catch (error) {
+      if (!leaving.signal.aborted && !story) fill(body, trouble(error), el('p', {}, el('a', { href: '#/search' }, 'Search')));
+    }
+    body.setAttribute('aria-busy', 'false');
+    isAsking = false;
+  }
+
+  const node = el('article', {},
+    el('div', { class: 'head' }, title),
+    el('p', { class: 'whole-key' }, el('code', {}, key), ' ', button('Copy', () => copy(key), { class: 'small quiet' })),
+    body);
+  load();
+  // What is on its way is looked at again with each snapshot, and what waits for a person now and then: another may act on it.
+  let seen = 0;
+  const update = () => {
+    seen += 1;
+    if (story?.status === 'pending' || (story?.letter && seen % EVERY === 0)) load();
+  };
+  return { title: 'Order', node, update, close: () => leaving.abort() };
+}

@@ -1,0 +1,171 @@
+// The overview: everything that moves, on one sheet. It is built once, and each snapshot only changes what changed.
+
+import { button, el, place, say, scrolled, speak, table } from './dom.js';
+import { ask } from './ask.js';
+import { confirmed } from './dialog.js';
+import { ago, count, countShort, moneyShort, rate, share, span } from './figures.js';
+import * as live from './live.js';
+import { overTime, gauge, parts, spark } from './plot.js';
+import { ofAlert, ofProvider, sign } from './standing.js';
+
+const PHASES = [['queued', 'm4'], ['held', 'm3'], ['submitting', 'm5'], ['solving', 'm1'], ['unsure', 'm2']];
+const WINDOWS = [['5 min', 300_000], ['15 min', 900_000], ['1 hour', 3_600_000]];
+const SPARK_POINTS = 60;
+
+function dial(label, traits = {}) {
+  const [value, note, line] = [el('p', { class: 'figure' }, '–'), el('p', { class: 'note' }), spark()];
+  const node = el('section', { class: 'dial', ...traits }, el('h2', {}, label), value, note, line.node);
+  return { node, set: (figure, words, values) => { say(value, figure); say(note, words); line.update(values); } };
+}
+
+function card(title, id, ...inner) {
+  return el('section', { class: 'card', 'aria-labelledby': id }, el('h2', { id }, title), inner);
+}
+
+async function release() {
+  const done = await confirmed({
+    title: 'Let held orders go on?',
+    content: el('p', {}, 'Do this when the provider’s account is mended. Every order that was held for it is submitted again, and paid for.'),
+    verb: 'Let them go on',
+    deed: () => ask('/v1/admin/release', { method: 'POST' }),
+  });
+  if (done) speak('Released.');
+}
+
+function providers(snapshot) {
+  const heads = [{ name: 'Provider', isRowHead: true }, { name: 'Circuit' }, { name: 'Until' }, { name: 'Spacing', number: true }, { name: 'Why' }];
+  return [
+    scrolled('Providers', table('Providers and their circuits', heads, snapshot.providers.map((one) => [
+      one.name, ofProvider(one), one.until_ms ? ago(one.until_ms) : '–', one.spacing_ms ? span(one.spacing_ms) : '–',
+      one.fault ? el('span', {}, el('code', {}, one.fault.code), ` (${one.fault.class})`) : '–',
+    ]))),
+    snapshot.providers.some((one) => one.state === 'paused') ? button('Let held orders go on…', release) : null,
+  ];
+}
+
+function balance({ balance_micros: micros, threads } = {}) {
+  const known = [];
+  if (Number.isFinite(micros)) known.push(['Balance', moneyShort(micros)]);
+  if (threads) known.push(['Threads in use', `${count(threads.working)} of ${count(threads.total)}`]);
+  if (!known.length) return null;
+  return el('dl', { class: 'facts' }, known.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
+}
+
+export function poolRow(pool) {
+  const level = pool.level;
+  const demand = pool.demand ?? {};
+  const bar = level ? gauge({ value: level.fresh, more: level.on_their_way, wanted: level.size, label: `${level.fresh} fresh and ${level.on_their_way} on their way of ${level.size}` }) : null;
+  return [
+    el('a', { href: '#/pools' }, pool.name),
+    level ? el('div', { class: 'level' }, bar, el('span', {}, `${count(level.fresh)} + ${count(level.on_their_way)} of ${count(level.size)}`)) : 'not looked at yet',
+    level ? `${rate(level.rate_per_s)}/s` : '–',
+    Number.isFinite(demand.hit_rate) ? share(demand.hit_rate) : '–',
+  ];
+}
+
+function nodes(list) {
+  const heads = [{ name: 'Node', isRowHead: true }, { name: 'State' }, { name: 'In hand', number: true }, { name: 'Submitted', number: true }, { name: 'Answered', number: true }, { name: 'Clock', number: true }];
+  return scrolled('Nodes', table('Nodes', heads, list.map((node) => {
+    const marks = [node.is_paused && 'paused', node.store_was_away && 'store was away', node.has_spilled && 'spill not empty'].filter(Boolean);
+    return [
+      node.is_here ? `${node.name} (this one)` : node.name,
+      el('span', {}, node.is_alive ? sign('good', 'alive') : sign('bad', 'gone'), marks.length ? ` ${marks.join(', ')}` : null),
+      count(node.in_hand), count(node.submitted), count(node.answered), span(node.skew_ms ?? 0),
+    ];
+  })));
+}
+
+function alertsStrip(list) {
+  return el('ul', { class: 'strip' }, list.map((alert) =>
+    el('li', { class: alert.is_grave ? 'grave' : 'slow' }, ofAlert(alert), ' ', el('a', { href: '#/alerts' }, alert.words), ' ', el('span', { class: 'soft' }, ago(alert.raised_ms)))));
+}
+
+function money(today) {
+  const bought = [
+    { name: 'Spent', value: Math.max(0, today.cost_micros - today.wasted_micros), mark: 'm1' },
+    { name: 'Wasted', value: today.wasted_micros, mark: 'm3' },
+    { name: 'Saved', value: today.saved_micros, mark: 'm2' },
+  ];
+  const origins = [['Bought', today.paid], ['Joined', today.joined], ['Cached', today.cached], ['From stock', today.from_stock]];
+  return [
+    parts(bought, 'Money today, in millionths'),
+    el('dl', { class: 'keyed' }, bought.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, moneyShort(part.value))))),
+    el('dl', { class: 'facts' }, [['Asked', today.asked], ...origins, ['Retried', today.retried], ['Possible doubles', today.possible_doubles]]
+      .map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, count(value))))),
+  ];
+}
+
+export function overview() {
+  const dials = {
+    open: dial('Open orders'), solved: dial('Solved'), latency: dial('Latency'),
+    spent: dial('Spent today'), saved: dial('Saved today'), dead: dial('Dead letters', { id: 'dial-dead' }),
+  };
+  const line = (name, field, mark) => ({ name, mark, read: (point) => point[field] });
+  const throughput = overTime({ title: 'Throughput', unit: 'per second', format: rate, series: [line('Asked', 'asked', 'm4'), line('Paid', 'paid', 'm2'), line('Solved', 'solved', 'm1'), line('Failed', 'failed', 'm3')] });
+  const latency = overTime({ title: 'Latency', unit: 'from placed to solved', format: span, series: [line('Half within', 'p50', 'm1'), line('95 % within', 'p95', 'm2')] });
+  const origins = overTime({ title: 'Paid against saved', unit: 'placements per second', format: rate, stacked: true, series: [line('Paid', 'paid', 'm1'), line('Joined', 'joined', 'm2'), line('Cached', 'cached', 'm4'), line('From stock', 'from_stock', 'm5')] });
+  const plots = [throughput, latency, origins];
+
+  let spanMs = WINDOWS[0][1];
+  const choices = el('div', { class: 'choices', role: 'group', 'aria-label': 'How far back the plots go' }, WINDOWS.map(([words, ms]) =>
+    button(words, (event) => {
+      spanMs = ms;
+      for (const other of choices.children) other.setAttribute('aria-pressed', String(other === event.currentTarget));
+      if (live.now()) draw(live.now());
+    }, { 'aria-pressed': String(ms === spanMs) })));
+
+  const holder = {};
+  const spot = (name, given) => (holder[name] = place(holder[`${name}Node`] = el('div', given)));
+  ['alerts', 'phases', 'money', 'providers', 'balance', 'pools', 'nodes'].forEach((name) => spot(name));
+  const about = el('p', { class: 'soft about' }, 'Waiting for the first figures…');
+
+  const node = el('div', { class: 'overview' },
+    el('div', { class: 'head' }, el('h1', {}, 'Overview'), about),
+    holder.alertsNode,
+    el('div', { class: 'dials' }, Object.values(dials).map((one) => one.node)),
+    el('div', { class: 'head' }, el('h2', {}, 'The last while'), choices),
+    el('div', { class: 'plots' }, plots.map((plot) => plot.node), card('Orders by phase', 'of-phases', holder.phasesNode)),
+    el('div', { class: 'cards' },
+      card('Today', 'of-today', holder.moneyNode),
+      card('Providers', 'of-providers', holder.providersNode, holder.balanceNode),
+      card('Pools', 'of-pools', holder.poolsNode),
+      card('Nodes', 'of-nodes', holder.nodesNode)));
+
+  function draw(snapshot) {
+    const to = snapshot.at_ms;
+    for (const plot of plots) plot.update(live.history(), to - spanMs, to);
+  }
+
+  function figures(snapshot) {
+    const { orders, rates, latency_ms: times, today } = snapshot;
+    const recent = live.history().slice(-SPARK_POINTS);
+    dials.open.set(countShort(orders.open), `${rate(rates.asked)}/s asked`, recent.map((point) => point.open));
+    dials.solved.set(`${rate(rates.solved)}/s`, `${countShort(today.solved)} today`, recent.map((point) => point.solved));
+    dials.latency.set(span(times.p50), times.count ? `95 % within ${span(times.p95)}` : 'nothing solved lately', recent.map((point) => point.p50));
+    dials.spent.set(moneyShort(today.cost_micros), `${countShort(today.paid)} paid, ${countShort(today.retried)} retried`, recent.map((point) => point.paid));
+    const saved = today.joined + today.cached + today.from_stock;
+    dials.saved.set(moneyShort(today.saved_micros), `${countShort(saved)} of ${countShort(today.asked)} not bought anew`, recent.map((point) => point.joined + point.cached + point.from_stock));
+    dials.dead.set(countShort(orders.dead), orders.dead ? 'wait for a person' : 'nothing waits for a person', recent.map((point) => point.dead));
+  }
+
+  function update(snapshot) {
+    say(about, `${snapshot.node.name}, version ${snapshot.node.version}, up ${span(snapshot.node.uptime_s * 1000)}; store ${snapshot.store.kind ?? ''} ${snapshot.store.is_up ? 'is up' : 'is away'}`);
+    figures(snapshot);
+    draw(snapshot);
+    const raised = snapshot.alerts.filter((alert) => !alert.cleared_at);
+    holder.alerts(raised, (list) => (list.length ? alertsStrip(list) : null));
+    holder.phases(snapshot.orders, ({ phases, is_sampled: isSampled }) => {
+      const all = PHASES.map(([name, mark]) => ({ name, mark, value: phases[name] ?? 0 }));
+      return [parts(all, 'Open orders by phase'), el('dl', { class: 'keyed' }, all.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, count(part.value))))),
+        isSampled ? el('p', { class: 'hint' }, 'Counted on a sample, and scaled up.') : null];
+    });
+    holder.money(snapshot.today, money);
+    holder.providers(snapshot.providers, () => (snapshot.providers.length ? providers(snapshot) : el('p', { class: 'soft' }, 'No provider is configured.')));
+    holder.balance(snapshot.balance, balance);
+    const heads = [{ name: 'Pool', isRowHead: true }, { name: 'Level against size' }, { name: 'Demand', number: true }, { name: 'Served', number: true }];
+    holder.pools(snapshot.pools, (list) => (list.length ? scrolled('Pools', table('Pools', heads, list.map(poolRow))) : el('p', { class: 'soft' }, 'No pool is set up.')));
+    holder.nodes(snapshot.nodes, nodes);
+  }
+
+  return { title: 'Overview', node, update, close: () => plots.forEach((plot) => plot.close()) };
+}

@@ -1,0 +1,65 @@
+// The pools: the level of each against its size, why it has that size, what is asked of it, and what it spends.
+
+import { ask } from './ask.js';
+import { trouble } from './dialog.js';
+import { el, facts, fill, place } from './dom.js';
+import { ago, count, millis, money, rate, share, span } from './figures.js';
+import { gauge } from './plot.js';
+import { sign } from './standing.js';
+
+/** A pool changes by a few answers a minute. */
+const EVERY = 5;
+
+function standing(pool) {
+  if (!pool.valid) return sign('bad', 'makes no sense here');
+  if (!pool.enabled) return sign('off', 'switched off');
+  if (!pool.level) return sign('going', 'not looked at yet');
+  return pool.level.fresh >= pool.level.size ? sign('good', 'full') : pool.level.fresh === 0 && pool.level.size > 0 ? sign('bad', 'empty') : sign('going', 'being filled');
+}
+
+function pool(one) {
+  const { level, demand, spent } = one;
+  return el('section', { class: 'card pool' },
+    el('div', { class: 'head' }, el('h2', {}, one.name), standing(one)),
+    el('p', { class: 'soft' }, `${one.kind} for ${one.tenant}`),
+    level ? el('div', { class: 'level large' }, gauge({ value: level.fresh, more: level.on_their_way, wanted: level.size, label: `${level.fresh} fresh and ${level.on_their_way} on their way of ${level.size}` }),
+      el('span', {}, `${count(level.fresh)} fresh, ${count(level.on_their_way)} on their way, of ${count(level.size)}`)) : null,
+    level ? el('p', {}, level.why) : null,
+    facts([
+      ['Goal', one.size === undefined ? `${share(one.service_level)} served` : `size ${count(one.size)}`],
+      level && ['Demand', `${rate(level.rate_per_s)}/s`],
+      level && ['Lead', span(level.lead_ms)],
+      ['Usable for', span(one.usable_ms)],
+      ['Served', demand.hit_rate === undefined ? '–' : `${share(demand.hit_rate)} of ${count(demand.served + demand.missed)}`],
+      ['Spent this hour', one.budget_per_hour_micros === undefined ? money(spent.money_micros) : `${money(spent.money_micros)} of ${money(one.budget_per_hour_micros)}`],
+      ['Refills this hour', count(spent.refills)],
+      one.hours.length > 0 && ['Hours (UTC)', one.hours.join(', ')],
+      level && ['Decided', ago(millis(level.at))],
+      ['Kept by', one.kept_here ? 'this node' : 'another node'],
+    ]),
+    el('details', {}, el('summary', {}, 'Parameters'), facts(Object.entries(one.params))));
+}
+
+export function pools() {
+  const leaving = new AbortController();
+  const list = el('div', { class: 'cards' }, el('p', { class: 'soft' }, 'Looking…'));
+  const shown = place(list);
+  let seen = 0;
+
+  async function load() {
+    try {
+      const said = await ask('/v1/pools', { signal: leaving.signal });
+      shown(said.pools, (all) => (all.length ? all.map(pool) : el('p', { class: 'empty' }, 'No pool is set up. ', el('code', {}, 'quittance pool set'), ' sets one up.')));
+    } catch (error) {
+      if (!leaving.signal.aborted) fill(list, trouble(error));
+    }
+  }
+
+  const node = el('div', {}, el('div', { class: 'head' }, el('h1', {}, 'Pools')), list);
+  load();
+  const update = () => {
+    seen += 1;
+    if (seen % EVERY === 0) load();
+  };
+  return { title: 'Pools', node, update, close: () => leaving.abort() };
+}

@@ -1,0 +1,38 @@
+// How an order, a provider and an alert stand, in a sign and a word: colour is only the third way to see it.
+
+import { el } from './dom.js';
+import { words } from './figures.js';
+
+const SIGNS = {
+  good: '✓', going: '●', slow: '◐', bad: '✕', off: '○', grave: '▲',
+};
+const ORDERS = {
+  queued: 'going', held: 'slow', submitting: 'going', solving: 'going', unsure: 'slow', pending: 'going',
+  solved: 'good', taken: 'good', spoiled: 'off', expired: 'off', cancelled: 'off', failed: 'bad', dead: 'grave',
+};
+const PROVIDERS = { open: 'good', slowed: 'slow', busy: 'slow', broken: 'bad', paused: 'grave' };
+
+export function sign(manner, text) {
+  return el('span', { class: `sign ${manner}` }, el('span', { class: 'mark', 'aria-hidden': 'true' }, SIGNS[manner]), words(text).replace(/^./u, (c) => c.toUpperCase()));
+}
+
+export const ofOrder = (order) => sign(ORDERS[order.status] ?? 'off', order.status === 'pending' ? order.phase : order.status);
+export const ofProvider = (provider) => sign(PROVIDERS[provider.state] ?? 'off', provider.state);
+
+export function ofAlert(alert) {
+  if (alert.cleared_at) return sign('good', 'cleared');
+  return sign(alert.is_grave ? 'grave' : 'slow', alert.is_grave ? 'grave' : 'warning');
+}
+
+/** The words for why something waits for a person. */
+export const CAUSES = {
+  retries_spent: 'Retries spent', deadline: 'Deadline passed', doubt: 'In doubt', delivery: 'Not delivered', unreadable: 'Unreadable',
+};
+/** What a replay does, in short; the order's own page has the sentence. */
+export const REPLAYS = {
+  tells_again: 'Calls again, free', goes_on: 'Goes on with the paid task', waits_first: 'Waits, then may pay', may_pay_twice: 'May pay twice', pays: 'Pays',
+};
+export const mayPay = (name) => ['waits_first', 'may_pay_twice', 'pays'].includes(name);
+
+export const shortKey = (key) => String(key).slice(0, 12);
+export const orderLink = (key, text) => el('a', { href: `#/order/${encodeURIComponent(key)}`, class: 'key' }, text ?? shortKey(key));
