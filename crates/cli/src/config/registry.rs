@@ -14,7 +14,9 @@ use quittance_lifecycle::{Policy, Preset};
 use std::time::Duration;
 
 pub(crate) fn settings() -> impl Iterator<Item = &'static Setting> {
-    [orders::ROWS, providers::ROWS, gateway::ROWS, stock::ROWS, books::ROWS, alerts::ROWS].into_iter().flatten()
+    [orders::ROWS, providers::ROWS, gateway::ROWS, stock::ROWS, books::ROWS, alerts::ROWS]
+        .into_iter()
+        .flatten()
 }
 
 const MOMENT: Duration = Duration::from_millis(1);

@@ -192,9 +192,17 @@ fn show_node(page: &mut Page, engine: &Engine) {
     }
     let states = [
         ("in_hand", vitals.in_hand, "Orders that this node has in hand."),
-        ("paused", u64::from(vitals.is_paused), "Whether this node submits nothing until a person mends the account."),
+        (
+            "paused",
+            u64::from(vitals.is_paused),
+            "Whether this node submits nothing until a person mends the account.",
+        ),
         ("store_away", u64::from(vitals.store_was_away), "Whether the store did not answer a moment ago."),
-        ("spilled", u64::from(vitals.has_spilled), "Whether something that came in waits in this node's spill."),
+        (
+            "spilled",
+            u64::from(vitals.has_spilled),
+            "Whether something that came in waits in this node's spill.",
+        ),
     ];
     for (name, state, words) in states {
         page.single(&format!("quittance_node_{name}"), Sort::Gauge, words, state);
@@ -208,7 +216,11 @@ fn show_node(page: &mut Page, engine: &Engine) {
 
 fn show_provider(page: &mut Page, engine: &Engine) {
     let (name, state) = (escaped(engine.provider_name()), engine.provider_state());
-    page.head("quittance_provider_state", Sort::Gauge, "The provider's circuit as this node has it: 1 for the state that holds.");
+    page.head(
+        "quittance_provider_state",
+        Sort::Gauge,
+        "The provider's circuit as this node has it: 1 for the state that holds.",
+    );
     for known in PROVIDER_STATES {
         let holds = u8::from(state.name() == known);
         _ = writeln!(page.0, "quittance_provider_state{{provider=\"{name}\",state=\"{known}\"}} {holds}");
@@ -217,7 +229,12 @@ fn show_provider(page: &mut Page, engine: &Engine) {
 
 fn show_account(page: &mut Page, account: Account) {
     if let Some(balance) = account.balance {
-        page.single("quittance_balance_micros", Sort::Gauge, "The provider's account, in millionths.", balance.0);
+        page.single(
+            "quittance_balance_micros",
+            Sort::Gauge,
+            "The provider's account, in millionths.",
+            balance.0,
+        );
     }
     if let Some(threads) = account.threads {
         page.single("quittance_threads", Sort::Gauge, "Threads that the provider sells us.", threads.total);
@@ -241,13 +258,17 @@ pub(super) async fn metrics(State(room): State<Room>, _: Operator) -> Response {
     let engine = room.desk.engine();
     let now = room.desk.clock().now();
     let today = Day::of(now);
-    let (pools, books, census) =
-        tokio::join!(engine.pools(), room.desk.books(today, today), engine.census());
+    let (pools, books, census) = tokio::join!(engine.pools(), room.desk.books(today, today), engine.census());
     let is_up = pools.is_ok() && books.is_ok() && census.is_ok();
     let mut page = Page::default();
     page.single("quittance_store_up", Sort::Gauge, "Whether the store answers.", u8::from(is_up));
     if let Ok(Census { open, dead }) = census {
-        page.single("quittance_open_orders", Sort::Gauge, "Orders that strive for an answer, on all nodes.", open);
+        page.single(
+            "quittance_open_orders",
+            Sort::Gauge,
+            "Orders that strive for an answer, on all nodes.",
+            open,
+        );
         page.single("quittance_dead_letters", Sort::Gauge, "What waits for a person, on all nodes.", dead);
     }
     show_node(&mut page, engine);
@@ -255,7 +276,12 @@ pub(super) async fn metrics(State(room): State<Room>, _: Operator) -> Response {
     // As it was told within half a minute, however often somebody scrapes.
     show_account(&mut page, room.desk.account().await.unwrap_or_default());
     if let Some(traces) = room.desk.hub().traces() {
-        page.single("quittance_traces_sent_total", Sort::Counter, "Spans that the collector took.", traces.sent());
+        page.single(
+            "quittance_traces_sent_total",
+            Sort::Counter,
+            "Spans that the collector took.",
+            traces.sent(),
+        );
         let words = "Spans that it did not take, or that had no room.";
         page.single("quittance_traces_left_out_total", Sort::Counter, words, traces.left_out());
     }

@@ -79,7 +79,13 @@ impl Room {
 
     /// Nobody can call back, so a doubt is a dead letter at once.
     pub(crate) async fn in_doubt() -> Self {
-        Self::build(vec![TenantSettings::new("anna", KeyDigest::of(ANNA))], false, GatewaySettings::default(), None).await
+        Self::build(
+            vec![TenantSettings::new("anna", KeyDigest::of(ANNA))],
+            false,
+            GatewaySettings::default(),
+            None,
+        )
+        .await
     }
 
     /// What happens here is told to whoever listens there.
