@@ -108,7 +108,9 @@ fn a_second_process_on_the_same_store_is_told_so_and_the_first_goes_on() {
     let mut engine = room.engine();
     engine.say(&crate::room::line(1, "first"));
     engine.hear("accepted");
-    for args in [&["dead", "list"][..], &["solve", "image", "-p", "body=x"], &["dead", "replay", "--all", "--yes"]] {
+    for args in
+        [&["dead", "list"][..], &["solve", "image", "-p", "body=x"], &["dead", "replay", "--all", "--yes"]]
+    {
         room.run(args).must_fail(5, &["store", "in use by process"]);
     }
     let doctor = room.run(&["doctor"]);
