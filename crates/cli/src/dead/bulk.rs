@@ -7,7 +7,7 @@ use crate::exit::{Exit, Trouble};
 use crate::office::Office;
 use crate::output::{self, harmless};
 use hyper::Method;
-use quittance::lifecycle::{Beat, Money, Order, Timestamp};
+use quittance::lifecycle::{Money, Order, Timestamp};
 use quittance::sheet::Deed;
 use quittance::{Quittance, Which};
 use serde_json::{Map, Value, json};
@@ -239,9 +239,9 @@ impl Many {
     }
 }
 
-/// Whether this order was sent on its way again since then.
+/// Whether this order was sent on its way again since then: that is a new life of an old record.
 fn is_replayed_since(order: &Order, begun: Timestamp) -> bool {
-    order.story.entries.iter().any(|entry| entry.beat == Beat::Replayed && entry.at >= begun)
+    order.born < begun && order.placed >= begun
 }
 
 /// Waits until what was replayed has come to something. To end it before loses nothing: the orders stand in the store.

@@ -164,7 +164,7 @@ fn as_text(story: &Value) -> String {
     for beat in beats {
         let ms = number(beat, "at_ms").saturating_sub(born);
         _ = writeln!(lines, "  {:>6}.{:03}  {}", ms / 1000, ms % 1000, harmless(text(beat, "what")));
-        if let Some(said) = beat["fault"]["said"].as_str() {
+        if let ("faulted", Some(said)) = (text(beat, "name"), beat["fault"]["said"].as_str()) {
             _ = writeln!(lines, "              said: {}", harmless(said));
         }
     }
