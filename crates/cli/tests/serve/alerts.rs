@@ -1,6 +1,6 @@
 //! A daemon in trouble: who is told, by what, and what a person sees who looks from the prompt.
 
-use crate::house::{Daemon, House, get, until};
+use crate::house::{Daemon, House, PROVIDER_KEY, get, until};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -9,7 +9,14 @@ use std::os::unix::fs::PermissionsExt;
 
 /// A key that the provider does not know: the first order finds the account closed.
 const LOCKED_OUT: [&str; 2] = ["--set", "provider.main.key_env=SHORT_KEY"];
-const ORDER: &str = "/in.php?key=x&method=turnstile&sitekey=0x4A&pageurl=https://example.com/login";
+
+/// Whose key it is makes no difference where there are no tenants; but clients send one of this length.
+fn order(daemon: &Daemon) {
+    let path =
+        format!("/in.php?key={PROVIDER_KEY}&method=turnstile&sitekey=0x4A&pageurl=https://example.com/login");
+    let placed = get(&daemon.http, &path).body;
+    assert!(placed.starts_with("OK|"), "{placed}");
+}
 
 /// Tells, in one file, what it was given, once it has all of it.
 const TELL_TALE: &str = "#!/bin/sh\n{ cat; env; } > \"$1.part\" && mv \"$1.part\" \"$1\"\n";
@@ -28,7 +35,7 @@ fn an_alert_runs_the_operators_command_and_gives_it_no_key_of_ours() {
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
     let command = format!("alerts.command={},{}", script.display(), told.display());
     let daemon = house.serve(&[LOCKED_OUT[0], LOCKED_OUT[1], "--set", &command]);
-    assert_eq!(get(&daemon.http, ORDER).status, 200);
+    order(&daemon);
     let heard = until("the command has run", || std::fs::read_to_string(&told).ok());
     let (first, variables) = heard.split_once('\n').unwrap();
     let first: Value = serde_json::from_str(first).unwrap();
@@ -45,7 +52,7 @@ fn an_alert_runs_the_operators_command_and_gives_it_no_key_of_ours() {
 fn whoever_looks_from_the_prompt_sees_what_the_daemon_sees() {
     let house = House::new();
     let daemon = house.serve(&LOCKED_OUT);
-    assert_eq!(get(&daemon.http, ORDER).status, 200);
+    order(&daemon);
     until("the alert is raised", || alert(&daemon));
     let shown = house.run(&["top"]);
     assert_eq!(shown.code, Some(0), "{shown:?}");

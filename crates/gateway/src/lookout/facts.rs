@@ -148,14 +148,14 @@ impl Looks {
             self.roster_turn.done(began);
         }
         let began = Instant::now();
-        if self.census_turn.is_due(CENSUS, is_watched) {
+        // Nobody sees the phases while nobody watches. Whoever does is shown as many orders in them as there are.
+        let has_phases = is_watched && self.phases_turn.is_due(CENSUS, is_watched);
+        if has_phases || self.census_turn.is_due(CENSUS, is_watched) {
             self.census = desk.engine().census().await?;
             self.has_census = true;
             self.census_turn.done(began);
         }
-        let began = Instant::now();
-        // Nobody sees it while nobody watches.
-        if is_watched && self.phases_turn.is_due(CENSUS, is_watched) {
+        if has_phases {
             self.count_phases(desk).await?;
             self.phases_turn.done(began);
         }
