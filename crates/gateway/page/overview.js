@@ -8,7 +8,7 @@ import * as live from './live.js';
 import { overTime, gauge, parts, spark } from './plot.js';
 import { ofAlert, ofProvider, sign } from './standing.js';
 
-const PHASES = [['queued', 'm4'], ['held', 'm3'], ['submitting', 'm5'], ['solving', 'm1'], ['unsure', 'm2']];
+const PHASES = [['Queued', 'm4'], ['Held', 'm3'], ['Submitting', 'm5'], ['Solving', 'm1'], ['Unsure', 'm2']];
 const WINDOWS = [['5 min', 300_000], ['15 min', 900_000], ['1 hour', 3_600_000]];
 const SPARK_POINTS = 60;
 
@@ -155,7 +155,7 @@ export function overview() {
     const raised = snapshot.alerts.filter((alert) => !alert.cleared_at);
     holder.alerts(raised, (list) => (list.length ? alertsStrip(list) : null));
     holder.phases(snapshot.orders, ({ phases, is_sampled: isSampled }) => {
-      const all = PHASES.map(([name, mark]) => ({ name, mark, value: phases[name] ?? 0 }));
+      const all = PHASES.map(([name, mark]) => ({ name, mark, value: phases[name.toLowerCase()] ?? 0 }));
       return [parts(all, 'Open orders by phase'), el('dl', { class: 'keyed' }, all.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, count(part.value))))),
         isSampled ? el('p', { class: 'hint' }, 'Counted on a sample, and scaled up.') : null];
     });

@@ -5,7 +5,7 @@ import { el, fill, say, svg, table } from './dom.js';
 import { hourAndMinute, timeOfDay } from './figures.js';
 
 const LEFT = 46;
-const RIGHT = 10;
+const RIGHT = 20;
 const TOP = 10;
 const BOTTOM = 22;
 const TABLE_ROWS = 12;

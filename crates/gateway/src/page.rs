@@ -171,8 +171,8 @@ mod tests {
         answer(&asked(Method::GET, path, &[])).unwrap_or_else(|| panic!("{path} is not there"))
     }
 
-    fn line(response: &Response<Body>, name: HeaderName) -> &str {
-        response.headers().get(&name).unwrap_or_else(|| panic!("{name}")).to_str().unwrap()
+    fn line<'a>(response: &'a Response<Body>, name: &HeaderName) -> &'a str {
+        response.headers().get(name).unwrap_or_else(|| panic!("{name}")).to_str().unwrap()
     }
 
     #[test]
@@ -180,13 +180,13 @@ mod tests {
         for (name, kind, _) in FILES {
             let response = read(&format!("/page/{name}"));
             assert_eq!(
-                (response.status(), line(&response, hyper::header::CONTENT_TYPE)),
+                (response.status(), line(&response, &hyper::header::CONTENT_TYPE)),
                 (StatusCode::OK, kind)
             );
-            assert_eq!(line(&response, X_CONTENT_TYPE_OPTIONS), "nosniff");
-            assert_eq!(line(&response, REFERRER_POLICY), "no-referrer");
-            assert_eq!(line(&response, CACHE_CONTROL), "no-cache");
-            let policy = line(&response, CONTENT_SECURITY_POLICY);
+            assert_eq!(line(&response, &X_CONTENT_TYPE_OPTIONS), "nosniff");
+            assert_eq!(line(&response, &REFERRER_POLICY), "no-referrer");
+            assert_eq!(line(&response, &CACHE_CONTROL), "no-cache");
+            let policy = line(&response, &CONTENT_SECURITY_POLICY);
             assert!(policy.starts_with("default-src 'none'; script-src 'self';"), "{policy}");
             assert!(!policy.contains("unsafe"), "{policy}");
         }
@@ -201,11 +201,11 @@ mod tests {
     #[test]
     fn a_file_that_the_browser_has_is_not_sent_again() {
         let first = read("/page/app.js");
-        let tag = line(&first, ETAG);
+        let tag = line(&first, &ETAG);
         for seen in [tag.to_owned(), format!("\"x\", W/{tag}"), "*".to_owned()] {
             let again = answer(&asked(Method::GET, "/page/app.js", &[(IF_NONE_MATCH, &seen)])).unwrap();
             assert_eq!(again.status(), StatusCode::NOT_MODIFIED, "{seen}");
-            assert_eq!(line(&again, ETAG), tag);
+            assert_eq!(line(&again, &ETAG), tag);
         }
         let other = answer(&asked(Method::GET, "/page/app.css", &[(IF_NONE_MATCH, tag)])).unwrap();
         assert_eq!(other.status(), StatusCode::OK);
@@ -215,10 +215,10 @@ mod tests {
     fn a_browser_at_the_root_is_led_to_the_page_and_a_client_is_not() {
         let browser = [(ACCEPT, "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8")];
         let led = answer(&asked(Method::GET, "/", &browser)).unwrap();
-        assert_eq!((led.status(), line(&led, LOCATION)), (StatusCode::SEE_OTHER, "/page/"));
+        assert_eq!((led.status(), line(&led, &LOCATION)), (StatusCode::SEE_OTHER, "/page/"));
         assert!(answer(&asked(Method::GET, "/", &[(ACCEPT, "*/*")])).is_none());
         assert!(answer(&asked(Method::GET, "/", &[])).is_none());
-        assert_eq!(line(&read("/page"), LOCATION), "/page/");
+        assert_eq!(line(&read("/page"), &LOCATION), "/page/");
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
             assert!(answer(&asked(Method::GET, path, &[])).is_none(), "{path}");
         }
         let posted = answer(&asked(Method::POST, "/page/", &[])).unwrap();
-        assert_eq!((posted.status(), line(&posted, ALLOW)), (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD"));
+        assert_eq!((posted.status(), line(&posted, &ALLOW)), (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD"));
     }
 
     /// A name that a file imports and that is not served would leave the page white.
