@@ -7,7 +7,9 @@ use quittance_ports::Line;
 /// of the same line.
 pub(crate) fn saved(lines: &[(Line, Tally)]) -> Money {
     let of_line = |tally: &Tally| {
-        let (shared, answers) = (tally.joined.saturating_add(tally.cached), tally.solved.max(tally.paid));
+        let shared = tally.joined.saturating_add(tally.cached);
+        // Those that came late cost as much.
+        let answers = tally.solved.saturating_add(tally.late);
         let saved = u128::from(tally.cost_micros) * u128::from(shared) / u128::from(answers.max(1));
         u64::try_from(saved).unwrap_or(u64::MAX)
     };
