@@ -95,7 +95,7 @@ pub(crate) async fn run(
     let mut by: Vec<By> = Vec::new();
     args.by.iter().for_each(|part| {
         if !by.contains(part) {
-            by.push(*part)
+            by.push(*part);
         }
     });
     if args.chart {

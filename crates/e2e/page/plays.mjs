@@ -49,7 +49,7 @@ export async function storm({ open, enter, step }) {
   // All of them, each counted once: the books of the day are those of the storm.
   await page.waitForFunction(() => /\b40 of 240 not bought anew/.test(document.body.innerText));
   await dial(page, 'Open orders').filter({ hasText: /^Open orders0/ }).waitFor();
-  await dial(page, 'Spent today').filter({ hasText: /\b200 paid/ }).waitFor();
+  await dial(page, 'Spent today').locator('.note', { hasText: /^200 paid/ }).waitFor();
   await step('counted');
   await page.locator('#link-state', { hasText: 'Not connected' }).waitFor();
   await page.getByText('What you see is from').waitFor();

@@ -12,7 +12,7 @@ mod settings;
 pub use announce::Announcement;
 pub(crate) use facts::{Facts, Phases};
 pub(crate) use history::Sample;
-pub(crate) use latencies::Latencies;
+pub(crate) use latencies::{Latencies, SECONDS};
 pub use settings::{AlertSettings, ShownSetting, Webhook};
 
 use crate::Desk;

@@ -11,7 +11,7 @@ use quittance::lifecycle::{
     Tally, Timestamp,
 };
 use quittance::{GatewaySetup, Place, Quittance};
-use quittance_ports::{Store, Version};
+use quittance_ports::{Commit, Store, Version};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -36,13 +36,13 @@ fn letter(n: u64) -> Order {
     let mut story = Story::default();
     story.tell(at(0), Beat::Placed { life: 1 });
     let mut attempts = Vec::new();
-    for number in 1..=3 {
-        story.tell(at(number * 10), Beat::Submitted { attempt: number as u32 });
-        story.tell(at(number * 10 + 5), Beat::Faulted { attempt: number as u32, fault: fault.clone() });
+    for (number, second) in [(1, 10), (2, 20), (3, 30)] {
+        story.tell(at(second), Beat::Submitted { attempt: number });
+        story.tell(at(second + 5), Beat::Faulted { attempt: number, fault: fault.clone() });
         attempts.push(Attempt {
-            number: number as u32,
-            sent: at(number * 10),
-            unsolved_at: at(number * 10),
+            number,
+            sent: at(second),
+            unsolved_at: at(second),
             accepted: false,
             progress: Progress::Faulted,
             task: None,
@@ -82,7 +82,7 @@ async fn fill(dir: &Path, size: u64) {
         let tally = Tally { dead: 1, ..Tally::default() };
         let commits = some.iter().map(|order| store.commit(Version::ABSENT, order, &tally, order.placed));
         for done in join_all(commits).await {
-            done.unwrap();
+            assert!(matches!(done.unwrap(), Commit::Done(_)));
         }
     }
 }

@@ -161,7 +161,7 @@ mod tests {
     use super::super::entry::tests::answered;
     use super::*;
 
-    fn summary(books: Value) -> Summary {
+    fn summary(books: &Value) -> Summary {
         let mut summary = Summary::default();
         summary.add(&answered("1"));
         summary.add(&Entry { state: "in_doubt".into(), cost_micros: 0, task: None, ..answered("") });
@@ -171,14 +171,14 @@ mod tests {
 
     #[test]
     fn a_doubt_is_told_and_is_no_payment() {
-        let same = summary(json!({ "paid": 1, "cost_micros": 2990 })).text(Day(20_773), Day(20_773));
+        let same = summary(&json!({ "paid": 1, "cost_micros": 2990 })).text(Day(20_773), Day(20_773));
         assert!(same.contains("1 attempts paid for, 0.00299 in all (1 answered, 1 in doubt)"), "{same}");
         assert!(same.contains("the books  1 paid for, 0.00299 in all: the same"), "{same}");
     }
 
     #[test]
     fn what_is_no_longer_on_record_is_told_with_its_money() {
-        let summary = summary(json!({ "paid": 3, "cost_micros": 8970 }));
+        let summary = summary(&json!({ "paid": 3, "cost_micros": 8970 }));
         let text = summary.text(Day(20_773), Day(20_773));
         assert!(text.contains("2 of them, 0.00598, by orders that are no longer on record"), "{text}");
         assert_eq!(summary.forgotten(), 2);

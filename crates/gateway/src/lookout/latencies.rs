@@ -9,16 +9,36 @@ use std::time::Duration;
 
 /// How many are remembered.
 const KEPT: usize = 4096;
+/// The bars of the histogram.
+pub(crate) const SECONDS: [u64; 13] = [1, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 300];
 
 /// The second in which it was solved in the upper half, how many milliseconds it took in the lower; zero: nothing yet.
 pub(crate) struct Latencies {
     places: Box<[AtomicU64]>,
     next: AtomicUsize,
+    /// Since the start: how many took no longer than each of [`SECONDS`] and longer than the one before, those that took longer
+    /// than all of them, and how many milliseconds all took together.
+    counts: [AtomicU64; SECONDS.len() + 1],
+    total_ms: AtomicU64,
+}
+
+/// Since the start, as a monitoring system wants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Histogram {
+    /// How many took no longer than each of [`SECONDS`], and how many there were.
+    pub(crate) within: [u64; SECONDS.len()],
+    pub(crate) count: u64,
+    pub(crate) total_ms: u64,
 }
 
 impl Default for Latencies {
     fn default() -> Self {
-        Self { places: (0..KEPT).map(|_| AtomicU64::new(0)).collect(), next: AtomicUsize::new(0) }
+        Self {
+            places: (0..KEPT).map(|_| AtomicU64::new(0)).collect(),
+            next: AtomicUsize::new(0),
+            counts: Default::default(),
+            total_ms: AtomicU64::new(0),
+        }
     }
 }
 
@@ -51,6 +71,20 @@ impl Latencies {
         let packed = (at.as_millis() / 1000) << 32 | took;
         let place = self.next.fetch_add(1, Ordering::Relaxed) % KEPT;
         self.places[place].store(packed, Ordering::Relaxed);
+        let bar = SECONDS.iter().position(|seconds| took <= seconds * 1000).unwrap_or(SECONDS.len());
+        self.counts[bar].fetch_add(1, Ordering::Relaxed);
+        self.total_ms.fetch_add(took, Ordering::Relaxed);
+    }
+
+    pub(crate) fn histogram(&self) -> Histogram {
+        let mut sum = 0;
+        let mut read = |count: &AtomicU64| {
+            sum += count.load(Ordering::Relaxed);
+            sum
+        };
+        let within = std::array::from_fn(|bar| read(&self.counts[bar]));
+        let count = read(&self.counts[SECONDS.len()]);
+        Histogram { within, count, total_ms: self.total_ms.load(Ordering::Relaxed) }
     }
 
     /// Of those that were solved within the last `span`.

@@ -195,7 +195,7 @@ impl Room {
         let Who::Stock(key) = paid.who else { return Ok(()) };
         match self.desk.engine().read(&key).await {
             Ok(Some(spare)) if matches!(spare.phase, Phase::Spoiled { .. }) => {
-                paid.who = Who::Nobody(SPOILED)
+                paid.who = Who::Nobody(SPOILED);
             }
             Ok(Some(spare)) => paid.who = spare.taker().map_or(Who::Stock(key), Who::Taker),
             Ok(None) | Err(StoreError::Corrupt { .. }) => {}

@@ -3,6 +3,7 @@
 
 use super::Room;
 use super::alerts::ShownAlert;
+use super::bulk::Bulk;
 use super::caller::Operator;
 use super::events::{EVENT_STREAM, GREETING};
 use super::moment::rfc3339;
@@ -50,7 +51,7 @@ pub(super) struct Snapshot {
     /// Those that stand, and those that were cleared within the last day.
     alerts: Vec<ShownAlert>,
     /// What people have set going and has not ended.
-    bulks: Vec<ShownWork>,
+    bulks: Vec<Bulk>,
     store: ShownStore,
 }
 
@@ -148,19 +149,6 @@ struct ShownPeer {
     skew_ms: Option<i64>,
 }
 
-/// Many dead letters that are being replayed or dropped.
-#[derive(Serialize, ToSchema)]
-struct ShownWork {
-    #[schema(pattern = "^[0-9a-f]{16}$")]
-    number: String,
-    #[schema(pattern = "^(replay|drop)$")]
-    deed: &'static str,
-    begun_at: String,
-    per_second: u32,
-    done: u64,
-    passed_over: u64,
-}
-
 #[derive(Serialize, ToSchema)]
 struct ShownStore {
     is_up: bool,
@@ -229,22 +217,6 @@ impl ShownPeer {
     }
 }
 
-impl ShownWork {
-    fn of(bulk: &BulkSheet) -> Self {
-        Self {
-            number: format!("{:016x}", bulk.number),
-            deed: match bulk.deed {
-                Deed::Replay => "replay",
-                Deed::Drop => "drop",
-            },
-            begun_at: rfc3339(bulk.begun),
-            per_second: bulk.per_second,
-            done: bulk.done,
-            passed_over: bulk.passed_over,
-        }
-    }
-}
-
 impl Snapshot {
     fn of(facts: &Facts<'_>) -> Self {
         let Facts { at, node, name, started, roll, .. } = facts;
@@ -285,7 +257,7 @@ impl Snapshot {
             pools: facts.pools.iter().map(PoolInShort::of).collect(),
             nodes: roll.nodes.iter().map(|signed| ShownPeer::of(signed, roll, *node)).collect(),
             alerts: facts.alerts.iter().map(ShownAlert::of).collect(),
-            bulks: facts.bulks.iter().map(|bulk| ShownWork::of(bulk)).collect(),
+            bulks: facts.bulks.iter().map(|bulk| Bulk::of(bulk)).collect(),
             store: ShownStore { is_up: facts.store_is_up, kind: facts.store },
         }
     }

@@ -5,14 +5,16 @@ use super::Room;
 use super::caller::Operator;
 use super::pools::spent_this_hour;
 use super::problem::problems;
+use crate::lookout::{Latencies, SECONDS};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::{Engine, PoolShown};
 use quittance_lifecycle::{Tally, Timestamp};
-use quittance_ports::{Account, Census, Day, Demand, LevelShown, Line};
+use quittance_ports::{Account, AlertNote, Census, Day, Demand, LevelShown, Line};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
+use std::time::Duration;
 use utoipa::ToSchema;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -214,6 +216,30 @@ fn show_node(page: &mut Page, engine: &Engine) {
     }
 }
 
+fn show_latency(page: &mut Page, latencies: &Latencies) {
+    let (name, told) = ("quittance_order_seconds", latencies.histogram());
+    _ = writeln!(
+        page.0,
+        "# HELP {name} From placing to the answer, of orders that this node saw solved.\n# TYPE {name} histogram"
+    );
+    for (seconds, within) in SECONDS.iter().zip(told.within) {
+        _ = writeln!(page.0, "{name}_bucket{{le=\"{seconds}\"}} {within}");
+    }
+    let (count, sum) = (told.count, Duration::from_millis(told.total_ms).as_secs_f64());
+    _ = writeln!(page.0, "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {sum}\n{name}_count {count}");
+}
+
+fn show_alerts(page: &mut Page, alerts: &[AlertNote]) {
+    page.head("quittance_alerts", Sort::Gauge, "Alerts that stand, by rule.");
+    let mut rules: BTreeMap<&str, u64> = BTreeMap::new();
+    for alert in alerts.iter().filter(|alert| alert.cleared.is_none()) {
+        *rules.entry(&alert.rule).or_default() += 1;
+    }
+    for (rule, count) in rules {
+        _ = writeln!(page.0, "quittance_alerts{{rule=\"{}\"}} {count}", escaped(rule));
+    }
+}
+
 fn show_provider(page: &mut Page, engine: &Engine) {
     let (name, state) = (escaped(engine.provider_name()), engine.provider_state());
     page.head(
@@ -272,6 +298,8 @@ pub(super) async fn metrics(State(room): State<Room>, _: Operator) -> Response {
         page.single("quittance_dead_letters", Sort::Gauge, "What waits for a person, on all nodes.", dead);
     }
     show_node(&mut page, engine);
+    show_latency(&mut page, room.desk.hub().latencies());
+    show_alerts(&mut page, &room.lookout.alerts().await);
     show_provider(&mut page, engine);
     // As it was told within half a minute, however often somebody scrapes.
     show_account(&mut page, room.desk.account().await.unwrap_or_default());

@@ -194,10 +194,14 @@ impl Step {
                 self.answered(number, delivery, Via::Callback, policy)
             }
             (Word::Faulted(_), _) if faulted => Decision::Ignore(WhyIgnored::OldNews),
-            (Word::Faulted(fault), _)
+            (Word::Faulted(fault), task)
                 if matches!(fault.class, FaultClass::Unsolvable | FaultClass::Caller) =>
             {
                 self.mark_paid(number);
+                // Under this name alone can the provider's own books be held against ours.
+                if nameless {
+                    self.learn_task(number, task);
+                }
                 self.faulted(number, fault, policy)
             }
             // It says nothing final, but it says that the task exists, and its name.

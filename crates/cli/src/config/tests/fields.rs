@@ -5,6 +5,7 @@ use crate::config::registry::settings;
 use crate::config::setting::row;
 use crate::config::value::{Shape, Value};
 use quittance::{ClassicSettings, Profile};
+use quittance_alert::Thresholds;
 use quittance_engine::{Settings, Sparing, Targets};
 use quittance_gateway::{Limits, OutboundSettings};
 use quittance_json::Flavour;
@@ -77,7 +78,34 @@ fn fields(config: &Config) -> Fields {
         wait: "callbacks_out.wait";
         secrets, root_secret
     } = config.callbacks_out.settings(&[]).unwrap());
+    of_alerts(&mut fields, config.alerts.settings().unwrap().thresholds);
+    fields.push(("alerts.command", format!("{:?}", config.alerts.command)));
     fields
+}
+
+fn of_alerts(fields: &mut Fields, thresholds: Thresholds) {
+    named!(
+        fields,
+        Thresholds {
+            dead_new: "alerts.dead_new",
+            dead_age: "alerts.dead_age",
+            provider_paused: "alerts.provider_paused",
+            provider_broken_for: "alerts.provider_broken_for",
+            balance_low: "alerts.balance_low",
+            balance_lasts: "alerts.balance_lasts",
+            budget_used_permille: "alerts.budget_used",
+            doubt_permille: "alerts.doubt_rate",
+            doubt_attempts: "alerts.doubt_attempts",
+            untold: "alerts.untold",
+            polled_permille: "alerts.polled_rate",
+            polled_answers: "alerts.polled_answers",
+            pool_starves_for: "alerts.pool_starves_for",
+            store_away_for: "alerts.store_away_for",
+            spill_for: "alerts.spill_for",
+            node_silent_for: "alerts.node_silent_for",
+            clear_after: "alerts.clear_after",
+        } = thresholds
+    );
 }
 
 fn of_policy(fields: &mut Fields, policy: Policy) {
@@ -166,6 +194,9 @@ fn every_setting_is_a_field_of_somebodys() {
         "log.level",
         "log.format",
         "traces.url",
+        "alerts.webhook",
+        "alerts.webhook_secret_env",
+        "alerts.webhook_secret_file",
     ];
     for row in settings().filter(|row| !row.is_open()) {
         let is_field = fields.iter().any(|(path, _)| *path == row.path);

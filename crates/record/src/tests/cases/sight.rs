@@ -59,6 +59,7 @@ pub(super) fn sheets() -> Vec<(&'static str, Written)> {
         ended: Some(at(70)),
         was_stopped: true,
     };
+    let whole = Sheet::Bulk(bulk.clone());
     let begun = BulkSheet {
         deed: Deed::Drop,
         filter: LetterFilter::default(),
@@ -67,7 +68,7 @@ pub(super) fn sheets() -> Vec<(&'static str, Written)> {
         passed_over: 0,
         ended: None,
         was_stopped: false,
-        ..bulk.clone()
+        ..bulk
     };
     let alert = AlertNote {
         rule: "pool_starving".into(),
@@ -81,7 +82,7 @@ pub(super) fn sheets() -> Vec<(&'static str, Written)> {
     let standing =
         AlertNote { subject: String::new(), is_grave: false, cleared: None, seen: None, ..alert.clone() };
     [
-        ("sheet-bulk", Sheet::Bulk(bulk)),
+        ("sheet-bulk", whole),
         ("sheet-bulk-begun", Sheet::Bulk(begun)),
         ("sheet-alerts", Sheet::Alerts(AlertSheet { alerts: vec![alert, standing] })),
         ("sheet-alerts-none", Sheet::Alerts(AlertSheet::default())),
