@@ -77,12 +77,12 @@ fn fields(config: &Config) -> Fields {
         wait: "callbacks_out.wait";
         secrets, root_secret
     } = config.callbacks_out.settings(&[]).unwrap());
-    of_alerts(&mut fields, config.alerts.settings().unwrap().thresholds);
+    of_alerts(&mut fields, &config.alerts.settings().unwrap().thresholds);
     fields.push(("alerts.command", format!("{:?}", config.alerts.command)));
     fields
 }
 
-fn of_alerts(fields: &mut Fields, thresholds: Thresholds) {
+fn of_alerts(fields: &mut Fields, thresholds: &Thresholds) {
     named!(
         fields,
         Thresholds {
