@@ -1,13 +1,14 @@
 //! The program under test, built once per run in the profile and the folder of this test, and run without anything of
 //! the environment that the test itself was started in.
 
-use crate::wait::until;
+use crate::wait::{LONG, until, until_within};
 use std::env;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 /// Names a binary to test instead of the one that would be built, such as a release that somebody downloaded.
 const GIVEN: &str = "QUITTANCE_BIN";
@@ -77,7 +78,12 @@ pub(crate) fn run(command: Command) -> Ran {
 }
 
 /// Runs a command to its end with this on standard input.
-pub(crate) fn run_with(mut command: Command, input: &[u8]) -> Ran {
+pub(crate) fn run_with(command: Command, input: &[u8]) -> Ran {
+    run_within(LONG, command, input)
+}
+
+/// The same for a command that takes its time by itself.
+pub(crate) fn run_within(limit: Duration, mut command: Command, input: &[u8]) -> Ran {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = Running::start(&mut command);
     let mut stdin = child.0.stdin.take().expect("it is piped");
@@ -86,7 +92,8 @@ pub(crate) fn run_with(mut command: Command, input: &[u8]) -> Ran {
     let fed = thread::spawn(move || _ = stdin.write_all(&input));
     let out = drain(child.0.stdout.take().expect("it is piped"));
     let err = drain(child.0.stderr.take().expect("it is piped"));
-    let code = child.end();
+    let ended = || child.0.try_wait().expect("a child of ours can be asked");
+    let code = until_within(limit, "the end of a command", ended).code();
     fed.join().expect("writing does not panic");
     let said = |stream: JoinHandle<String>| stream.join().expect("reading does not panic");
     Ran { code, out: said(out), err: said(err) }

@@ -1,7 +1,7 @@
 //! The OpenAPI document held against the running gateway by a schema-based fuzzer, schemathesis: whatever it thinks up, no
 //! answer is a 5xx, or one that the document does not have. `scripts/clients` installs it.
 
-use crate::binary::{Running, drain, run};
+use crate::binary::{Running, drain, run_within};
 use crate::provider::Sim;
 use crate::room::Room;
 use std::env;
@@ -10,6 +10,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 const TENANT: &str = "f00dface0f00dface0f00dface0f00da";
 const OPERATOR: &str = "0be7a70e0be7a70e0be7a70e0be7a70e";
@@ -20,6 +21,8 @@ const OPERATOR_VARIABLE: &str = "E2E_OPERATOR_KEY";
 /// The same in every run, so that what it finds is found again.
 const SEED: &str = "20261116";
 const EXAMPLES_MAX: &str = "30";
+/// It asks thousands of questions.
+const FUZZ_WAIT: Duration = Duration::from_secs(300);
 
 /// What fits the document may still make no sense: a kind that nobody knows, an answer that has expired.
 const RULES: &str = r#"
@@ -99,7 +102,7 @@ fn fuzz(key: &str, more: &[&str]) {
     command.args(["--exclude-checks", "use_after_free"]);
     command.args(["--request-timeout", "20", "--generation-database", "none", "--no-color"]);
     command.args(more);
-    let ran = run(command);
+    let ran = run_within(FUZZ_WAIT, command, b"");
     assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
     serving.end_in_peace();
 }

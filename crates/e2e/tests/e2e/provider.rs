@@ -101,6 +101,12 @@ impl Ledger {
         self.0["totals"]["requests"][script].as_u64().unwrap_or(0)
     }
 
+    /// How often tasks were asked for, whatever else `res.php` was asked: a daemon looks at its account now and then.
+    pub(crate) fn polls(&self) -> u64 {
+        let actions = &self.0["totals"]["actions"];
+        ["get", "get2"].iter().filter_map(|action| actions[action].as_u64()).sum()
+    }
+
     pub(crate) fn tasks(&self) -> &[Value] {
         self.0["tasks"].as_array().expect("it lists tasks")
     }

@@ -18,13 +18,18 @@ pub(crate) fn now() -> Instant {
 }
 
 /// Looks until there is something to see.
-pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let end = now() + LONG;
+pub(crate) fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    until_within(LONG, what, look)
+}
+
+/// The same for what takes its time by itself.
+pub(crate) fn until_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = now() + limit;
     loop {
         if let Some(seen) = look() {
             return seen;
         }
-        assert!(now() < end, "{what}: not within {LONG:?}");
+        assert!(now() < end, "{what}: not within {limit:?}");
         thread::park_timeout(LOOK);
     }
 }

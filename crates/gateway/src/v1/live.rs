@@ -293,7 +293,7 @@ pub(super) struct NowEvent {
 /// Server-sent events `now`, the first at once. Whoever reads slowly is shown fewer, and never an old one. It ends when the daemon
 /// does.
 #[utoipa::path(
-    get, path = "/v1/admin/live", operation_id = "live", tag = "admin",
+    get, path = "/v1/admin/live", operation_id = "live", tag = "events",
     responses(
         (status = 200, body = NowEvent, content_type = "text/event-stream",
             description = "Events `now`, each with a Snapshot as its data."),

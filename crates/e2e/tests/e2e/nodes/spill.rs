@@ -58,7 +58,7 @@ fn what_is_called_back_while_it_is_away_is_answered_when_it_is_back(which: Which
         let tasks = &ledger.by_page()[page(&format!("spill-{n}")).as_str()];
         assert_eq!((tasks.len(), &tasks[0]["answer"]), (1, &json!(answer)));
     }
-    assert_eq!(sim.ledger().requests("res.php"), 0, "nobody had to ask");
+    assert_eq!(sim.ledger().polls(), 0, "nobody had to ask");
     books_equal_ledger_to_the_cent(&fleet.nodes[0].room, &sim);
     fleet.rest_in_peace();
 }

@@ -43,11 +43,11 @@ fn an_order_whose_node_died_is_taken_over_within_ten_seconds_at_the_defaults(whi
         json!({ "kind": "turnstile", "params": { "sitekey": "0x4AAAAAAAB", "pageurl": page("takeover") } });
     let reply = Caller::of(&holder.url).post("/v1/orders", "", &order).expect("a node answers");
     let Heard::Accepted(id) = native(&reply) else { panic!("{reply:?}") };
-    until("the first poll", || (sim.ledger().requests("res.php") == 1).then_some(()));
+    until("the first poll", || (sim.ledger().polls() == 1).then_some(()));
     other.thaw();
     holder.kill();
     let died = now();
-    until("the second poll, by the other", || (sim.ledger().requests("res.php") == 2).then_some(()));
+    until("the second poll, by the other", || (sim.ledger().polls() == 2).then_some(()));
     let taken = died.elapsed();
     tell!("taken over on {which:?}: after {taken:?}");
     assert!(taken < TAKEOVER_MAX, "taken over after {taken:?}");

@@ -66,7 +66,7 @@ fn one_malformed_or_hanging_poll_does_not_stop_the_others() {
         let mut engine = Room::polling(&sim).engine();
         engine.say(&line(99, "bad"));
         engine.hear("accepted");
-        super::seen(&sim, "the bad poll", |ledger| ledger.requests("res.php") >= 1);
+        super::seen(&sim, "the bad poll", |ledger| ledger.polls() >= 1);
         all_answered(&mut engine, &sim, &marks("good", 10));
         sim.script(&json!([]));
         let event = engine.hear("answered");
