@@ -5,30 +5,21 @@ import { ask } from './ask.js';
 import { confirmed } from './dialog.js';
 import { el, facts, speak } from './dom.js';
 import { count, money, words } from './figures.js';
-import * as live from './live.js';
-import { CAUSES, REPLAYS, mayPay } from './standing.js';
+import { CAUSES, REPLAYS } from './standing.js';
 
 const VERBS = { replay: 'Replay', drop: 'Drop' };
 const DONE = { replay: 'replayed', drop: 'dropped' };
 const DROPPING = 'Whoever waits for it is told that it failed. What was paid stays paid, and it cannot be undone.';
 
-/** What an answer costs these days, where a letter does not say it itself. */
-function meanPrice() {
-  const today = live.now()?.today;
-  return today && today.solved > 0 && today.cost_micros > 0 ? today.cost_micros / today.solved : null;
-}
-
-/** What replaying these may cost: known prices where there are any, and the mean of today elsewhere. */
+/** What replaying these may cost, as the daemon told with each. */
 function priceOf(letters) {
-  const paying = letters.filter((letter) => mayPay(letter.on_replay?.name ?? letter.on_replay));
-  const mean = meanPrice();
-  const each = paying.map((letter) => letter.price_micros ?? mean);
-  return { paying: paying.length, micros: each.includes(null) ? null : each.reduce((sum, one) => sum + one, 0) };
+  const paying = letters.map((letter) => letter.price_micros).filter((micros) => micros !== undefined);
+  return { paying: paying.length, micros: paying.reduce((sum, one) => sum + one, 0) };
 }
 
 function costWords({ paying, micros }) {
   if (!paying) return 'nothing';
-  return micros === null ? 'the price of an answer each; nobody has told it yet' : `up to about ${money(Math.round(micros))}`;
+  return micros === 0 ? 'the price of an answer each; nobody has told it yet' : `up to about ${money(micros)}`;
 }
 
 /** Replays or drops one. Says whether it was done. */
@@ -113,7 +104,7 @@ export async function all(deed, filter) {
         ['Letters', count(said.letters)],
         ...Object.entries(said.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
         isReplay && ['Would pay', count(said.would_pay)],
-        isReplay && ['What it costs', said.would_pay ? `up to about ${money(said.cost_micros)}` : 'nothing'],
+        isReplay && ['What it costs', costWords({ paying: said.would_pay, micros: said.cost_micros })],
         said.unreadable > 0 && ['Passed over, unreadable', count(said.unreadable)],
       ]),
       el('p', {}, isReplay ? 'They are replayed at an even pace, and each once. You can stop it at any time.' : DROPPING),

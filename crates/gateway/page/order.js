@@ -64,13 +64,13 @@ function noteForm(story, again) {
 function letterOf(story, again) {
   const { letter, on_replay: replay } = story;
   if (!letter) return null;
-  const subject = { ...story, on_replay: replay?.name };
+  const subject = { ...story, on_replay: replay?.name, price_micros: replay?.price_micros };
   const act = (deed, verb, given) => button(verb, () => one(deed, subject, { words: replay?.words }).then((done) => done && again()), given);
   return el('section', { class: 'letter', 'aria-labelledby': 'of-letter' },
     el('h2', { id: 'of-letter' }, `Waits for a person: ${CAUSES[letter.cause] ?? words(letter.cause)}`),
     el('p', {}, letter.why),
     el('p', {}, 'Since ', at(letter.since_ms), ', ', ago(letter.since_ms), '.'),
-    replay ? el('p', {}, el('strong', {}, 'A replay '), replay.words, replay.may_pay ? null : ' (free)', '.') : null,
+    replay ? el('p', {}, el('strong', {}, 'A replay '), replay.words, '.') : null,
     el('div', { class: 'acts' }, replay ? act('replay', 'Replay…', { class: 'primary' }) : null, act('drop', 'Drop…', { class: 'quiet' })));
 }
 

@@ -32,7 +32,6 @@ export const CAUSES = {
 export const REPLAYS = {
   tells_again: 'Calls again, free', goes_on: 'Goes on with the paid task', waits_first: 'Waits, then may pay', may_pay_twice: 'May pay twice', pays: 'Pays',
 };
-export const mayPay = (name) => ['waits_first', 'may_pay_twice', 'pays'].includes(name);
 
 export const shortKey = (key) => String(key).slice(0, 12);
 export const orderLink = (key, text) => el('a', { href: `#/order/${encodeURIComponent(key)}`, class: 'key' }, text ?? shortKey(key));

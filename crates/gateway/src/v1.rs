@@ -20,6 +20,7 @@ mod orders;
 mod page;
 mod pool_wish;
 mod pools;
+mod prices;
 mod problem;
 mod report;
 mod settings;

@@ -110,6 +110,13 @@ pub struct Story {
 
 impl Story {
     pub fn tell(&mut self, at: Timestamp, beat: Beat) {
+        // To look again and again whether the provider takes work is one wait, not a story.
+        if let (Beat::Deferred { until: later }, Some(Entry { beat: Beat::Deferred { until }, .. })) =
+            (&beat, self.entries.last_mut())
+        {
+            *until = *later;
+            return;
+        }
         if self.entries.len() >= STORY_ENTRIES_MAX {
             // What a person wrote is left out last: nobody can find it out again.
             let is_ours = |entry: &Entry| !matches!(entry.beat, Beat::Noted { .. });
@@ -121,30 +128,37 @@ impl Story {
     }
 }
 
-impl fmt::Display for Beat {
+/// In words, with moments that lie ahead told as seen from its own.
+impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Placed { life: 1 } => f.write_str("placed"),
-            Self::Placed { life } => write!(f, "placed again, life {life}"),
-            Self::Rejoined => f.write_str("joined, with a later deadline or after a cancel"),
-            Self::Deferred { until } => write!(f, "provider takes no work now; looking again at {until:?}"),
-            Self::Submitted { attempt } => write!(f, "attempt {attempt}: submitting"),
-            Self::Accepted { attempt, task } => {
+        match &self.beat {
+            Beat::Placed { life: 1 } => f.write_str("placed"),
+            Beat::Placed { life } => write!(f, "placed again, life {life}"),
+            Beat::Rejoined => f.write_str("joined, with a later deadline or after a cancel"),
+            Beat::Deferred { until } => {
+                write!(f, "the provider takes no work; looked again until {:?} later", until.since(self.at))
+            }
+            Beat::Submitted { attempt } => write!(f, "attempt {attempt}: submitting"),
+            Beat::Accepted { attempt, task } => {
                 write!(f, "attempt {attempt}: taken as task {}", task.escape_debug())
             }
-            Self::Doubted { attempt, until } => {
-                write!(f, "attempt {attempt}: no word whether it was taken; waiting until {until:?}")
+            Beat::Doubted { attempt, until } => {
+                write!(
+                    f,
+                    "attempt {attempt}: no word whether it was taken; waiting {:?} for it",
+                    until.since(self.at)
+                )
             }
-            Self::GaveUp { attempt } => write!(f, "attempt {attempt}: waited out"),
-            Self::Faulted { attempt, fault } => {
+            Beat::GaveUp { attempt } => write!(f, "attempt {attempt}: waited out"),
+            Beat::Faulted { attempt, fault } => {
                 write!(f, "attempt {attempt}: {} ({})", fault.code.escape_debug(), fault.class.name())
             }
-            Self::Retried { class, number, at } => {
-                write!(f, "retry {number} for {}, at {at:?}", class.name())
+            Beat::Retried { class, number, at } => {
+                write!(f, "retry {number} for {}, after {:?}", class.name(), at.since(self.at))
             }
-            Self::Held => f.write_str("held until the provider's account is mended"),
-            Self::Released => f.write_str("released"),
-            Self::Solved { attempt, via } => write!(
+            Beat::Held => f.write_str("held until the provider's account is mended"),
+            Beat::Released => f.write_str("released"),
+            Beat::Solved { attempt, via } => write!(
                 f,
                 "attempt {attempt}: solved, {}",
                 match via {
@@ -153,28 +167,28 @@ impl fmt::Display for Beat {
                     Via::Poll => "by poll",
                 }
             ),
-            Self::CameLate { attempt } => {
+            Beat::CameLate { attempt } => {
                 write!(f, "attempt {attempt}: answered when it was no longer needed")
             }
-            Self::TooOld { attempt } => write!(f, "attempt {attempt}: answered, too old to be of use"),
-            Self::Stocked { attempt } => write!(f, "attempt {attempt}: answer put in stock"),
-            Self::Taken => f.write_str("answer taken"),
-            Self::Supplied { from } => {
+            Beat::TooOld { attempt } => write!(f, "attempt {attempt}: answered, too old to be of use"),
+            Beat::Stocked { attempt } => write!(f, "attempt {attempt}: answer put in stock"),
+            Beat::Taken => f.write_str("answer taken"),
+            Beat::Supplied { from } => {
                 write!(f, "answer taken from the shelf: that of order {}", from.short())
             }
-            Self::Returned => f.write_str("answer given back to the shelf"),
-            Self::Spoiled => f.write_str("answer spoiled, untaken"),
-            Self::Failed => f.write_str("failed: the caller is told"),
-            Self::Buried { cause } => write!(f, "dead letter: {cause}"),
-            Self::Cancelled => f.write_str("cancelled"),
-            Self::Replayed => f.write_str("replayed"),
-            Self::Dropped => f.write_str("dropped by a person"),
-            Self::Reported { attempt, is_good } => {
+            Beat::Returned => f.write_str("answer given back to the shelf"),
+            Beat::Spoiled => f.write_str("answer spoiled, untaken"),
+            Beat::Failed => f.write_str("failed: the caller is told"),
+            Beat::Buried { cause } => write!(f, "dead letter: {cause}"),
+            Beat::Cancelled => f.write_str("cancelled"),
+            Beat::Replayed => f.write_str("replayed"),
+            Beat::Dropped => f.write_str("dropped by a person"),
+            Beat::Reported { attempt, is_good } => {
                 write!(f, "attempt {attempt}: reported {}", if *is_good { "good" } else { "bad" })
             }
-            Self::Noted { text } => write!(f, "note: {}", text.escape_debug()),
-            Self::Told { listener } => write!(f, "caller {listener} was called"),
-            Self::NotTold { listener, why } => {
+            Beat::Noted { text } => write!(f, "note: {}", text.escape_debug()),
+            Beat::Told { listener } => write!(f, "caller {listener} was called"),
+            Beat::NotTold { listener, why } => {
                 write!(f, "caller {listener} could not be called: {}", why.escape_debug())
             }
         }
@@ -184,6 +198,7 @@ impl fmt::Display for Beat {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     #[test]
     fn a_story_keeps_its_beginning_and_its_end_and_counts_the_rest() {
@@ -196,5 +211,26 @@ mod tests {
         assert_eq!(kept[..BEGINNING], (0..BEGINNING as u64).collect::<Vec<_>>());
         assert_eq!(kept.last(), Some(&999));
         assert_eq!(story.left_out as usize, 1000 - STORY_ENTRIES_MAX);
+    }
+
+    #[test]
+    fn looking_again_and_again_is_one_wait() {
+        let mut story = Story::default();
+        let at = Timestamp::from_millis;
+        story.tell(at(0), Beat::Placed { life: 1 });
+        for n in 1..=1000 {
+            story.tell(at(n), Beat::Deferred { until: at(n + 5000) });
+        }
+        story.tell(at(7000), Beat::Submitted { attempt: 1 });
+        let told: Vec<String> = story.entries.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "placed",
+                "the provider takes no work; looked again until 5.999s later",
+                "attempt 1: submitting"
+            ]
+        );
+        assert_eq!(story.left_out, 0);
     }
 }

@@ -136,7 +136,7 @@ fn replay_one(seed: u64) -> ExitCode {
     for order in &life.orders {
         println!("\n{} {} {}", order.key.short(), order.terms.kind, order.phase.name());
         for entry in &order.story.entries {
-            println!("  {:?} {}", entry.at, entry.beat);
+            println!("  {:?} {entry}", entry.at);
         }
     }
     for breach in &life.breaches {

@@ -160,6 +160,6 @@ impl Store for RudeStore {
 }
 
 fn describe(order: &Order) -> String {
-    let last = order.story.entries.last().map(|entry| entry.beat.to_string()).unwrap_or_default();
+    let last = order.story.entries.last().map(ToString::to_string).unwrap_or_default();
     format!("{} life {} ({last})", order.phase.name(), order.life)
 }

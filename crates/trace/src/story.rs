@@ -97,7 +97,7 @@ pub fn spans_of(order: &Order) -> Vec<Span> {
         return Vec::new();
     }
     let error = match &order.phase {
-        Phase::Failed { .. } | Phase::Dead { .. } => Some(last.beat.to_string()),
+        Phase::Failed { .. } | Phase::Dead { .. } => Some(last.to_string()),
         _ => None,
     };
     let whole = Span {
@@ -109,7 +109,7 @@ pub fn spans_of(order: &Order) -> Vec<Span> {
         start: first.at,
         end: last.at,
         attributes: about(order),
-        events: entries.iter().map(|entry| (entry.at, entry.beat.to_string())).collect(),
+        events: entries.iter().map(|entry| (entry.at, entry.to_string())).collect(),
         error,
     };
     let attempts = entries.iter().enumerate().filter_map(|(n, entry)| match entry.beat {
@@ -147,7 +147,7 @@ fn spans_of_attempt(order: &Order, whole: &Span, number: u32, rest: &[Entry]) ->
         end: end.map_or(whole.end, |entry| entry.at),
         attributes: task_of(order, number).into_iter().collect(),
         events: Vec::new(),
-        error: end.and_then(|entry| trouble(&entry.beat)),
+        error: end.and_then(trouble),
         ..whole.clone()
     };
     let call = Span {
@@ -161,7 +161,7 @@ fn spans_of_attempt(order: &Order, whole: &Span, number: u32, rest: &[Entry]) ->
         events: Vec::new(),
         error: answered.and_then(|entry| match entry.beat {
             Beat::Solved { via: Via::Submit, .. } | Beat::Accepted { .. } => None,
-            _ => trouble(&entry.beat),
+            _ => trouble(entry),
         }),
         ..whole.clone()
     };
@@ -187,10 +187,10 @@ const fn attempt_of(beat: &Beat) -> Option<u32> {
     }
 }
 
-fn trouble(beat: &Beat) -> Option<String> {
-    match beat {
+fn trouble(entry: &Entry) -> Option<String> {
+    match entry.beat {
         Beat::Faulted { .. } | Beat::Doubted { .. } | Beat::GaveUp { .. } | Beat::TooOld { .. } => {
-            Some(beat.to_string())
+            Some(entry.to_string())
         }
         _ => None,
     }

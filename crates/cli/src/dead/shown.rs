@@ -153,6 +153,10 @@ fn as_text(story: &Value) -> String {
     line("attempts", &format!("{attempts} ({doubles} while an earlier one may have been paid for)"));
     line("spent", &money::render(Money(number(story, "spent_micros"))));
     line("replay", story["on_replay"]["words"].as_str().unwrap_or("there is nothing to replay"));
+    if let Some(price) = story["on_replay"]["price_micros"].as_u64() {
+        let known = format!("up to about {}", money::render(Money(price)));
+        line("costs", if price == 0 { "nobody has told what an answer costs" } else { &known });
+    }
     lines.push_str("\nparameters\n");
     for (name, value) in story["params"].as_object().into_iter().flatten() {
         let value = cut(&harmless(value.as_str().unwrap_or_default()), 200);

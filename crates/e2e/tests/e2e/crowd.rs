@@ -1,6 +1,7 @@
 //! Ten thousand callers at once, each with a connection of his own: half wait in one call, half poll. All are answered, the
 //! daemon's memory stays bounded, and when they have gone nothing of them is left.
 
+use crate::books::books_equal_ledger_to_the_cent;
 use crate::provider::Sim;
 use crate::room::Room;
 use crate::serve::Serve;
@@ -157,5 +158,6 @@ fn ten_thousand_callers_at_once_are_all_answered_and_leave_nothing_behind() {
     until("every connection is gone", || {
         (handles(serve.pid()) <= handles_before + HANDLES_MORE).then_some(())
     });
+    books_equal_ledger_to_the_cent(&serve.room, &sim);
     serve.end_in_peace();
 }

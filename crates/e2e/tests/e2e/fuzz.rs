@@ -113,7 +113,8 @@ fn the_document_is_true_for_a_tenant() {
     fuzz(TENANT, &["--exclude-tag", "admin", "--exclude-tag", "events"]);
 }
 
+/// It cannot write lines of JSON, so an import is left to its own test.
 #[test]
 fn the_document_is_true_for_the_operator() {
-    fuzz(OPERATOR, &["--include-tag", "admin"]);
+    fuzz(OPERATOR, &["--include-tag", "admin", "--exclude-operation-id", "importDead"]);
 }

@@ -129,7 +129,41 @@ pub(crate) fn line(id: u64, mark: &str) -> Value {
     json!({ "id": id, "kind": "recaptcha_v2", "params": params })
 }
 
+/// What the simulator charges for what it takes for a picture, and what else it is asked for here.
+const PICTURES: [&str; 8] =
+    ["image", "rotate", "text", "grid", "coordinates", "canvas", "bounding_box", "bls"];
+const OTHERS: [&str; 24] = [
+    "audio",
+    "recaptcha_v2",
+    "recaptcha_v3",
+    "hcaptcha",
+    "turnstile",
+    "geetest",
+    "geetest_v4",
+    "funcaptcha",
+    "keycaptcha",
+    "capy",
+    "lemin",
+    "amazon_waf",
+    "captchafox",
+    "friendly_captcha",
+    "mt_captcha",
+    "prosopo",
+    "cybersiara",
+    "cutcaptcha",
+    "tencent",
+    "atb_captcha",
+    "cloudflare_challenge",
+    "datadome",
+    "imperva",
+    "tspd",
+];
+
 fn config(provider: &str, profile: &str) -> String {
+    let priced = |kinds: &[&str], price: &str| -> String {
+        kinds.iter().map(|kind| format!("{kind} = {price}\n")).collect()
+    };
+    let prices = priced(&PICTURES, "0.0005") + &priced(&OTHERS, "0.00299");
     format!(
         r#"
 [store]
@@ -178,11 +212,6 @@ p99 = "800ms"
 
 # The simulator's: callbacks tell none.
 [prices]
-recaptcha_v2 = 0.00299
-recaptcha_v3 = 0.00299
-turnstile = 0.00299
-hcaptcha = 0.00299
-image = 0.0005
-"#
+{prices}"#
     )
 }

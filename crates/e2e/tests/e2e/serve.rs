@@ -18,7 +18,7 @@ pub(crate) struct Serve {
     /// What its certificate is checked with.
     pub(crate) ca: PathBuf,
     /// Its folder is there for as long as it is.
-    _room: Room,
+    pub(crate) room: Room,
 }
 
 impl Serve {
@@ -46,7 +46,7 @@ impl Serve {
             child,
             out: Some(drain(out)),
             err: Some(err),
-            _room: room,
+            room,
         }
     }
 

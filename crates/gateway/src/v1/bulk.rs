@@ -5,6 +5,7 @@ use super::caller::Operator;
 use super::letter::{AskedLetters, LetterQuery, Record, ShownFilter, Walk, deed_name, is_meant};
 use super::moment::rfc3339;
 use super::orders::store_trouble;
+use super::prices::Prices;
 use super::problem::{Code, Refused, problems};
 use super::story::operators_trouble;
 use super::wish::Said;
@@ -14,16 +15,14 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
 use quittance_engine::{BulkError, PER_SECOND_MAX};
-use quittance_lifecycle::{LetterCause, Money};
-use quittance_ports::{BulkSheet, Day, Deed, StoreError, Which};
+use quittance_lifecycle::LetterCause;
+use quittance_ports::{BulkSheet, Deed, StoreError, Which};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// How many letters a second, if not said.
 const PER_SECOND: u32 = 50;
-/// For so many days the books are asked what an answer costs.
-const PRICE_DAYS: u64 = 7;
 
 problems!(BulkProblems: Unauthorized, Forbidden, UnknownBulk, NeedsAPerson, StoreUnavailable);
 problems!(BulkListProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavailable);
@@ -284,7 +283,7 @@ impl Room {
         }
     }
 
-    fn add(&self, told: &mut DryRun, deed: Deed, record: &Record, prices: &BTreeMap<String, Money>) {
+    fn add(&self, told: &mut DryRun, deed: Deed, record: &Record, prices: &Prices) {
         let Ok(found) = record else {
             told.unreadable += 1;
             return *told.by_cause.entry(LetterCause::Unreadable.name()).or_default() += 1;
@@ -292,27 +291,10 @@ impl Room {
         let Some(letter) = found.order.letter() else { return };
         told.letters += 1;
         *told.by_cause.entry(letter.cause.name()).or_default() += 1;
-        let may_pay =
-            self.desk.engine().on_replay(&found.order).is_some_and(quittance_lifecycle::OnReplay::may_pay);
-        if deed == Deed::Replay && may_pay {
-            let terms = &found.order.terms;
-            let price = prices.get(&terms.kind).copied().unwrap_or(terms.price);
+        let price = prices.on_replay(self.desk.engine(), &found.order);
+        if let (Deed::Replay, Some(price)) = (deed, price) {
             told.would_pay += 1;
             told.cost_micros = told.cost_micros.saturating_add(price.0);
         }
-    }
-
-    /// What an answer of each kind has cost lately, as far as the books know.
-    async fn prices(&self) -> Result<BTreeMap<String, Money>, StoreError> {
-        let today = Day::of(self.desk.clock().now());
-        let books = self.desk.books(Day(today.0.saturating_sub(PRICE_DAYS)), today).await?;
-        let mut sums: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-        for (line, tally) in books {
-            let (cost, answers) = sums.entry(line.kind).or_default();
-            *cost = cost.saturating_add(tally.cost_micros);
-            *answers = answers.saturating_add(tally.solved).saturating_add(tally.late);
-        }
-        let known = sums.into_iter().filter(|(_, (cost, answers))| *cost > 0 && *answers > 0);
-        Ok(known.map(|(kind, (cost, answers))| (kind, Money(cost.div_ceil(answers)))).collect())
     }
 }

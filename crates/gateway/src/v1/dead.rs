@@ -67,6 +67,7 @@ pub(super) async fn list(
 impl Room {
     async fn letters(&self, asked: AskedLetters) -> Result<Letters, StoreError> {
         let now = self.desk.clock().now();
+        let prices = self.prices().await?;
         let mut walk = Walk::new(Which::Dead, asked.after);
         let mut orders = Vec::new();
         loop {
@@ -76,7 +77,9 @@ impl Room {
             }
             for record in page.into_iter().filter(|record| is_meant(&asked.filter, record)) {
                 let (key, letter) = match record {
-                    Ok(found) => (found.order.key, Letter::of(self.desk.engine(), &found.order, now)),
+                    Ok(found) => {
+                        (found.order.key, Letter::of(self.desk.engine(), &found.order, &prices, now))
+                    }
                     Err(unreadable) => (unreadable.key, Some(Letter::Unread(unreadable.into()))),
                 };
                 orders.extend(letter);

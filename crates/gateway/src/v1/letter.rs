@@ -4,6 +4,7 @@
 use super::Room;
 use super::moment::{read_rfc3339, rfc3339};
 use super::page::{read_key, read_limit, senseless};
+use super::prices::Prices;
 use super::problem::Refused;
 use super::shown::OrderInShort;
 use crate::secrets;
@@ -56,6 +57,9 @@ pub(super) struct ReadLetter {
     #[schema(pattern = "^[a-z_]+$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     on_replay: Option<&'static str>,
+    /// What a replay may cost, in millionths; absent if it would not pay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price_micros: Option<u64>,
     /// What a person last wrote about it.
     note: Option<String>,
 }
@@ -95,7 +99,7 @@ impl Found {
 
 impl Letter {
     /// Nothing, if it is no dead letter any more.
-    pub(super) fn of(engine: &Engine, order: &Order, now: Timestamp) -> Option<Self> {
+    pub(super) fn of(engine: &Engine, order: &Order, prices: &Prices, now: Timestamp) -> Option<Self> {
         let letter = order.letter()?;
         let note = order.story.entries.iter().rev().find_map(|entry| match &entry.beat {
             Beat::Noted { text } => Some(text.clone()),
@@ -110,6 +114,7 @@ impl Letter {
             spent_micros: letter.spent.0,
             possible_doubles: order.possible_doubles,
             on_replay: engine.on_replay(order).map(quittance_lifecycle::OnReplay::name),
+            price_micros: prices.on_replay(engine, order).map(|price| price.0),
             note,
         })))
     }

@@ -71,7 +71,7 @@ pub(super) struct ReportQuery {
     /// What each row is about: any of `day`, `tenant`, `site`, `kind` and `provider`, with commas between them; no rows,
     /// if not said.
     #[param(
-        pattern = "^(day|tenant|site|kind|provider)(,(day|tenant|site|kind|provider))*$",
+        pattern = "^((day|tenant|site|kind|provider)(,(day|tenant|site|kind|provider))*)?$",
         example = "tenant,kind"
     )]
     by: Option<String>,

@@ -6,6 +6,7 @@ use super::caller::{ByKey, Operator};
 use super::letter::Found;
 use super::moment::{decimal, rfc3339};
 use super::orders::store_trouble;
+use super::prices::Prices;
 use super::problem::{Code, Refused, problems};
 use super::shown::{OrderInShort, Status, Trouble};
 use super::wish::Said;
@@ -98,6 +99,9 @@ pub(super) struct ToldReplay {
     words: String,
     /// Whether it may cost the price of an answer.
     may_pay: bool,
+    /// What it may cost, in millionths; absent if it would not pay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    price_micros: Option<u64>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -142,7 +146,7 @@ pub(super) struct Story {
 }
 
 impl Story {
-    pub(super) fn of(engine: &Engine, order: &Order, now: Timestamp) -> Self {
+    pub(super) fn of(engine: &Engine, order: &Order, prices: &Prices, now: Timestamp) -> Self {
         let cut = |text: String| match text.char_indices().nth(PARAM_CHARS_MAX) {
             Some((at, _)) => format!("{}… ({} bytes)", &text[..at], text.len()),
             None => text,
@@ -182,6 +186,7 @@ impl Story {
                 name: replay.name(),
                 words: replay.to_string(),
                 may_pay: replay.may_pay(),
+                price_micros: prices.on_replay(engine, order).map(|price| price.0),
             }),
         }
     }
@@ -216,7 +221,8 @@ impl ToldAttempt {
 }
 
 impl ToldBeat {
-    pub(super) fn of(Entry { at, beat }: &Entry) -> Self {
+    pub(super) fn of(entry: &Entry) -> Self {
+        let Entry { at, beat } = entry;
         let (name, attempt) = named(beat);
         let fault = match beat {
             Beat::Faulted { fault, .. } | Beat::Buried { cause: DeadCause::Spent(fault) } => {
@@ -224,7 +230,7 @@ impl ToldBeat {
             }
             _ => None,
         };
-        Self { at: rfc3339(*at), at_ms: at.as_millis(), what: beat.to_string(), name, attempt, fault }
+        Self { at: rfc3339(*at), at_ms: at.as_millis(), what: entry.to_string(), name, attempt, fault }
     }
 }
 
@@ -271,8 +277,10 @@ pub(super) fn operators_trouble(error: &StoreError) -> Refused {
 }
 
 impl Room {
-    fn tell(&self, order: &Order) -> Response {
-        super::json(StatusCode::OK, &Story::of(self.desk.engine(), order, self.desk.clock().now()))
+    async fn tell(&self, order: &Order) -> Result<Response, Refused> {
+        let prices = self.prices().await.map_err(|error| operators_trouble(&error))?;
+        let story = Story::of(self.desk.engine(), order, &prices, self.desk.clock().now());
+        Ok(super::json(StatusCode::OK, &story))
     }
 }
 
@@ -289,7 +297,8 @@ pub(super) async fn story(
     ByKey(key): ByKey,
 ) -> Result<Response, Refused> {
     let found = room.desk.engine().read(&key).await.map_err(|error| operators_trouble(&error))?;
-    found.map(|order| room.tell(&order)).ok_or_else(|| Code::UnknownOrder.plain())
+    let order = found.ok_or_else(|| Code::UnknownOrder.plain())?;
+    room.tell(&order).await
 }
 
 /// What a person wants others to know about an order.
@@ -321,7 +330,7 @@ pub(super) async fn note(
     })?;
     match room.desk.engine().note(&key, text).await.map_err(|error| operators_trouble(&error))? {
         Applied::Advanced { now, .. } | Applied::Act { now, .. } | Applied::Ignored { now, .. } => {
-            Ok(room.tell(&now.order))
+            room.tell(&now.order).await
         }
         Applied::Missing => Err(Code::UnknownOrder.plain()),
     }

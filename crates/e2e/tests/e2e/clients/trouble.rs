@@ -3,6 +3,7 @@
 
 use super::judge::was_served;
 use super::visit::{Visit, all};
+use crate::books::books_equal_ledger;
 use crate::http::call;
 use crate::provider::Sim;
 use crate::room::Room;
@@ -56,6 +57,7 @@ fn all_are_served(clients: &[(&'static str, &'static str, [&'static str; 2])], s
     told.iter().for_each(|said| was_served(said, &ledger));
     let faults = &ledger.0["totals"]["faults"];
     assert!(faults.as_object().is_some_and(|faults| faults.len() >= 3), "there was no trouble: {faults}");
+    books_equal_ledger(&gateway.room, sim);
     gateway.end_in_peace();
 }
 

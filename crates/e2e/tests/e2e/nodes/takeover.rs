@@ -34,7 +34,7 @@ fn an_order_whose_node_died_is_taken_over_within_ten_seconds_at_the_defaults(whi
     let server = Server::start(which);
     let sim = Sim::start_with("2captcha", &["--speed", "1000"]);
     // The provider has the answer at once, and the first who asks for it is kept waiting until he is dead.
-    sim.script(&json!([{ "on": "res.php", "nth": 1, "do": { "hang_ms": 60_000 } }]));
+    sim.script(&json!([{ "on": "res.php", "match": { "id": "*" }, "nth": 1, "do": { "hang_ms": 60_000 } }]));
     let mut holder = Node::new(room(&server, &sim)).started();
     let mut other = Node::new(room(&server, &sim)).started();
     // It is there all the time, but does not see the alarm first.
