@@ -1,22 +1,28 @@
 //! Dead letters in great numbers: replayed in bulk by processes that are killed in the middle, carried to another store, and
 //! mended beside a daemon that has the store to itself.
 
-use crate::binary::Running;
+use crate::binary::{Running, run_within};
 use crate::http::call;
 use crate::provider::Sim;
 use crate::room::{Room, line, page};
 use crate::serve::until_ready;
-use crate::wait::until;
+use crate::wait::{LONG, until, until_within};
 use serde_json::{Value, json};
 use std::env;
 use std::io::BufReader;
 use std::process::Stdio;
+use std::time::Duration;
 
 /// How many letters; a larger number for whoever has the time.
 const SIZE: &str = "QUITTANCE_E2E_LETTERS";
 
 fn size() -> usize {
     env::var(SIZE).ok().and_then(|typed| typed.parse().ok()).unwrap_or(300)
+}
+
+/// For what has to be done with each of them.
+fn patience(size: usize) -> Duration {
+    LONG + Duration::from_millis(20 * size as u64)
 }
 
 /// A room in which an order that cannot be solved is a dead letter at once.
@@ -28,8 +34,10 @@ fn room_of(sim: &Sim) -> Room {
 fn bury(sim: &Sim, room: &Room, size: usize) {
     sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } }]));
     let lines: Vec<String> = (0..size).map(|n| line(n as u64, &format!("n{n}")).to_string()).collect();
-    let ran = room.run_lines(&lines);
-    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    for some in lines.chunks(1000) {
+        let ran = room.run_lines(some);
+        assert_eq!(ran.code, Some(1), "{}", ran.err);
+    }
     assert_eq!(sim.ledger().accepted(), 0);
     sim.calm();
 }
@@ -98,13 +106,14 @@ fn a_bulk_replay_that_is_killed_in_the_middle_goes_on_and_replays_each_once() {
         let mut command = room.command(&all);
         let mut child =
             Running::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()));
-        until("a part of them to be bought for", || {
+        until_within(patience(size), "a part of them to be bought for", || {
             (sim.ledger().accepted() >= (size / part) as u64).then_some(())
         });
         child.kill();
     }
     assert!(sim.ledger().accepted() < size as u64, "it was killed in the middle");
-    let resumed = room.run(&["dead", "replay", "--resume", "--json"]);
+    let resume = room.command(&["dead", "replay", "--resume", "--json"]);
+    let resumed = run_within(patience(size), resume, b"");
     let bulk = resumed.must_succeed().json();
     assert!(resumed.err.contains("going on"), "{resumed:?}");
     assert_eq!((&bulk["dead_again"], &bulk["was_stopped"]), (&json!(0), &json!(false)));
