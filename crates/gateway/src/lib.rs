@@ -19,7 +19,6 @@ mod outbound;
 mod page;
 mod paid;
 mod plain;
-mod secrets;
 mod server;
 mod tenant;
 mod tls;
@@ -36,7 +35,7 @@ pub use outbound::{
     Allowed, BadAllowed, BadCallback, Outbound, OutboundSettings, derived_secret, secret_for_people,
 };
 pub use plain::{is_odd, plain_json};
-pub use secrets::shown_param;
+pub use quittance_lifecycle::secrets::shown_param;
 pub use server::{Counts, Limits};
 pub use tenant::{Caller, KEY_BYTES, KeyDigest, NotKnown, Rate, ReuseRule, Tenant, TenantSettings, Tenants};
 pub use tls::Tls;

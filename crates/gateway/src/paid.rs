@@ -167,11 +167,13 @@ fn was_open(order: &Order, earlier: &Attempt, later: u32) -> bool {
     if !is_told {
         return earlier.progress == (Progress::GivenUp { counted: true });
     }
+    // A fault that nobody understands leaves the attempt as it was.
+    let is_over = |class: FaultClass| !matches!(class, FaultClass::Unknown | FaultClass::UnknownCode);
     !story().any(|beat| match beat {
-        Beat::Faulted { attempt, .. }
-        | Beat::Solved { attempt, .. }
-        | Beat::CameLate { attempt }
-        | Beat::TooOld { attempt } => told(*attempt),
+        Beat::Faulted { attempt, fault } => told(*attempt) && is_over(fault.class),
+        Beat::Solved { attempt, .. } | Beat::CameLate { attempt } | Beat::TooOld { attempt } => {
+            told(*attempt)
+        }
         _ => false,
     })
 }

@@ -20,6 +20,7 @@ pub mod letter;
 pub mod order;
 pub mod policy;
 mod prefix;
+pub mod secrets;
 pub mod story;
 pub mod tally;
 pub mod terms;

@@ -80,7 +80,7 @@ impl WhyIgnored {
 /// What an event does to an order.
 pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
     let step = Step::new(order, now);
-    match event {
+    match event.without_secrets_of(&order.terms.params) {
         Event::Woken { stamp, gate } => step.woken(stamp, gate, policy),
         Event::Submitted { attempt, outcome } => step.submitted(attempt, outcome, policy),
         Event::Polled { attempt, asked, outcome } => step.polled(attempt, asked, outcome, policy),

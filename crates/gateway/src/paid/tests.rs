@@ -110,6 +110,15 @@ fn an_attempt_after_a_doubt_may_have_been_paid_for_twice_and_says_so() {
 }
 
 #[test]
+fn a_doubt_whose_adapter_said_what_it_saw_is_one_all_the_same() {
+    let reset = SubmitOutcome::Refused(Fault::new(FaultClass::Unknown, "CONNECTION_LOST"));
+    let steps = [(0, WAKE), (1, submitted(1, reset)), (200, WAKE), (230, WAKE), (231, accepted(2))];
+    let order = live(placed(Reuse::Shared), &steps);
+    let [_, second] = &paid(&order)[..] else { panic!("{order:?}") };
+    assert!(second.is_possible_double && order.possible_doubles == 1, "{order:?}");
+}
+
+#[test]
 fn what_nobody_wants_any_more_goes_to_whoever_takes_it_from_the_shelf() {
     let steps = [(0, WAKE), (1, accepted(1)), (2, Event::Cancelled), (9, answered(1))];
     let order = live(placed(Reuse::Exclusive), &steps);

@@ -1,0 +1,157 @@
+//! What of a parameter may be shown: such words end in logs, on screens and in bug reports, so whatever opens an account
+//! somewhere is left out of them, also where a provider quotes what it was sent. There is no other list.
+
+use crate::event::{Event, PollOutcome, SubmitOutcome, Word};
+use crate::fault::Fault;
+use crate::terms::Value;
+use alloc::borrow::Cow;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+pub const CONCEALED: &str = "***";
+
+/// What makes a name that of a secret.
+const SECRET_WORDS: [&str; 9] =
+    ["cookie", "pass", "login", "clientkey", "apikey", "api_key", "pingback", "token", "secret"];
+
+/// Shorter ones are in every other word.
+const PART_BYTES_MIN: usize = 4;
+
+fn is_secret(name: &str) -> bool {
+    name == "key" || SECRET_WORDS.iter().any(|word| name.contains(word))
+}
+
+#[must_use]
+pub fn shown<'a>(name: &str, text: &'a str) -> Cow<'a, str> {
+    let name = name.to_ascii_lowercase();
+    if is_secret(&name) {
+        return CONCEALED.into();
+    }
+    if name.contains("proxy") {
+        return match text.rsplit_once('@') {
+            Some((_, address)) => format!("{CONCEALED}@{address}").into(),
+            // As in `host:port:user:password`, which some write.
+            None if text.split(':').count() > 3 && !text.contains('[') => CONCEALED.into(),
+            None => text.into(),
+        };
+    }
+    without_user(text)
+}
+
+/// The same for a parameter of either shape.
+#[must_use]
+pub fn shown_param(name: &str, value: &Value) -> String {
+    match value {
+        Value::Text(text) => shown(name, text).into_owned(),
+        Value::Bytes(bytes) => format!("({} bytes)", bytes.len()),
+    }
+}
+
+/// What must not be quoted of a parameter: all of it, the values of its pairs, or the password in front of an address.
+fn parts<'a>(name: &str, text: &'a str) -> Vec<&'a str> {
+    let name = name.to_ascii_lowercase();
+    let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+    let whole = if is_secret(&name) || shown(&name, text) == CONCEALED {
+        text
+    } else if shown(&name, text) != text {
+        let host_ends = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+        rest[..host_ends].rsplit_once('@').map_or(text, |(user, _)| user)
+    } else {
+        return Vec::new();
+    };
+    let pairs = whole.split([';', '&', ',']).filter_map(|pair| pair.split_once(['=', ':']));
+    let mut parts: Vec<&str> = pairs.map(|(_, value)| value.trim()).chain([whole]).collect();
+    parts.retain(|part| part.len() >= PART_BYTES_MIN);
+    parts
+}
+
+impl Event {
+    /// A provider may quote what it was sent: what it says of an order is put on record without the order's own secrets.
+    pub(crate) fn without_secrets_of(mut self, params: &BTreeMap<String, Value>) -> Self {
+        let fault = match &mut self {
+            Self::Submitted { outcome: SubmitOutcome::Refused(fault), .. }
+            | Self::Polled { outcome: PollOutcome::Faulted(fault), .. }
+            | Self::CalledBack { word: Word::Faulted(fault), .. } => fault,
+            _ => return self,
+        };
+        let texts = params.iter().filter_map(|(name, value)| match value {
+            Value::Text(text) => Some(parts(name, text)),
+            Value::Bytes(_) => None,
+        });
+        let mut secrets: Vec<&str> = texts.flatten().collect();
+        // The longest first: it may hold others.
+        secrets.sort_by_key(|secret| core::cmp::Reverse(secret.len()));
+        let Fault { code, said, .. } = fault;
+        for secret in secrets {
+            for text in [&mut *code, &mut *said] {
+                if text.contains(secret) {
+                    *text = text.replace(secret, CONCEALED);
+                }
+            }
+        }
+        self
+    }
+}
+
+/// An address may hold a name and a password before its host.
+fn without_user(text: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = text.split_once("://") else { return text.into() };
+    let host_ends = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+    match rest[..host_ends].rsplit_once('@') {
+        Some((user, _)) => format!("{scheme}://{CONCEALED}@{}", &rest[user.len() + 1..]).into(),
+        None => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::FaultClass;
+    use alloc::vec;
+
+    #[test]
+    fn what_opens_an_account_is_not_shown() {
+        for (name, text, expected) in [
+            ("sitekey", "0x4A", "0x4A"),
+            ("googlekey", "6Le", "6Le"),
+            ("key", "abc", "***"),
+            ("Cookies", "sid=1", "***"),
+            ("proxyPassword", "hunter2", "***"),
+            ("client_secret", "s", "***"),
+            ("api_key", "k", "***"),
+            ("proxy", "ada:pw@10.0.0.1:80", "***@10.0.0.1:80"),
+            ("proxy", "http://10.0.0.1:80", "http://10.0.0.1:80"),
+            ("proxy", "10.0.0.1:80:ada:pw", "***"),
+            ("pageurl", "https://ada:p@ss@shop.example.org/a@b", "https://***@shop.example.org/a@b"),
+            ("pageurl", "https://shop.example.org/a@b", "https://shop.example.org/a@b"),
+            ("pageurl", "https://ada:pw@host?x", "https://***@host?x"),
+            ("textinstructions", "a@b", "a@b"),
+        ] {
+            assert_eq!(shown(name, text), expected, "{name} {text}");
+        }
+        assert_eq!(shown_param("body", &Value::Bytes(vec![0; 3])), "(3 bytes)");
+    }
+
+    #[test]
+    fn a_provider_that_quotes_what_it_was_sent_is_quoted_without_it() {
+        let params = BTreeMap::from([
+            ("proxy".to_string(), Value::Text("ada:S3cretPw@10.0.0.1:3128".into())),
+            ("cookies".to_string(), Value::Text("lang=en; sess=C00kieSecret".into())),
+            ("pageurl".to_string(), Value::Text("https://bob:hunter22@shop.example.org/a".into())),
+            ("sitekey".to_string(), Value::Text("0x4AAAA".into())),
+        ]);
+        let said = "ERROR_PROXY ada:S3cretPw@10.0.0.1:3128 for https://bob:hunter22@shop.example.org/a, \
+                    0x4AAAA, C00kieSecret, S3cretPw";
+        let fault = Fault::new(FaultClass::UnknownCode, "ERROR_PROXY S3cretPw").saying(said);
+        let event = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Refused(fault) };
+        let Event::Submitted { outcome: SubmitOutcome::Refused(fault), .. } =
+            event.without_secrets_of(&params)
+        else {
+            unreachable!("it is the same event")
+        };
+        let shown = "ERROR_PROXY ***@10.0.0.1:3128 for https://***@shop.example.org/a, 0x4AAAA, ***, ***";
+        assert_eq!((fault.code.as_str(), fault.said.as_str()), ("ERROR_PROXY ***", shown));
+    }
+}
