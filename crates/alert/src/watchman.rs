@@ -70,6 +70,17 @@ impl Watchman {
         changes
     }
 
+    /// What is over its bar, in the words of what was heard last: figures go on while an alert stands.
+    #[must_use]
+    pub fn words(&self, readings: &Readings) -> BTreeMap<Named, String> {
+        let Self { bars, window, misses, .. } = self;
+        let judge = Judge { bars, readings, window, misses };
+        let on = self.rules.iter().filter(|rule| bars.is_on(**rule));
+        let seen = on.flat_map(|rule| judge.says(*rule).into_iter().flatten().map(|seen| (*rule, seen)));
+        let high = seen.filter(|(_, seen)| seen.level == Level::High);
+        high.map(|(rule, seen)| ((rule, seen.subject), seen.words)).collect()
+    }
+
     fn weigh(
         &mut self,
         rule: Rule,

@@ -7,7 +7,7 @@ use crate::terms::Value;
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 pub const CONCEALED: &str = "***";
@@ -109,6 +109,7 @@ fn without_user(text: &str) -> Cow<'_, str> {
 mod tests {
     use super::*;
     use crate::fault::FaultClass;
+    use alloc::string::ToString;
     use alloc::vec;
 
     #[test]

@@ -17,18 +17,20 @@ enum Role {
 /// Whether an order has just come to something that a trace should tell.
 #[must_use]
 pub fn is_worth_telling(order: &Order) -> bool {
-    let last = order.story.entries.last().map(|entry| &entry.beat);
-    !order.phase.is_open()
-        && matches!(
-            last,
-            Some(
-                Beat::Solved { .. }
-                    | Beat::Supplied { .. }
-                    | Beat::Failed
-                    | Beat::Buried { .. }
-                    | Beat::Cancelled
-            )
+    let mut beats = order.story.entries.iter().rev().map(|entry| &entry.beat);
+    let has_ended = matches!(
+        beats.next(),
+        Some(
+            Beat::Solved { .. }
+                | Beat::Supplied { .. }
+                | Beat::Failed
+                | Beat::Buried { .. }
+                | Beat::Cancelled
         )
+    );
+    // A dead letter that is dropped was told when it died.
+    let mut this_life = beats.take_while(|beat| !matches!(beat, Beat::Placed { .. } | Beat::Replayed));
+    !order.phase.is_open() && has_ended && !this_life.any(|beat| matches!(beat, Beat::Buried { .. }))
 }
 
 /// Under whose name it goes, and below what: what its caller said, or else its own.

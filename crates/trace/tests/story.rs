@@ -3,8 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
 
 use quittance_lifecycle::{
-    Decision, Delivery, Draft, Event, Fault, FaultClass, Gate, Goods, Identity, KeySettings, Kind, Money,
-    Order, Pace, Placement, Policy, PollOutcome, SubmitOutcome, Timestamp, place, transition,
+    Beat, DeadCause, Decision, Delivery, Draft, Entry, Event, Fault, FaultClass, Gate, Goods, Identity,
+    KeySettings, Kind, Money, Order, Pace, Placement, Policy, PollOutcome, SubmitOutcome, Timestamp, place,
+    transition,
 };
 use quittance_trace::{SpanKind, encode, is_worth_telling, spans_of};
 use std::borrow::Cow;
@@ -100,4 +101,18 @@ fn a_body_for_a_collector_is_json_and_holds_no_answer() {
     assert_eq!(spans[0]["startTimeUnixNano"], "1000000000000");
     assert_eq!(spans[1]["status"]["code"], 2);
     assert!(!body.contains("token"), "{body}");
+}
+
+#[test]
+fn a_dead_letter_is_told_when_it_dies_and_not_again_when_it_is_dropped() {
+    let mut order = solved();
+    let mut beats = |more: &[Beat]| {
+        let fresh = more.iter().map(|beat| Entry { at: at(20), beat: beat.clone() });
+        order.story.entries.extend(fresh);
+        is_worth_telling(&order)
+    };
+    let buried = Beat::Buried { cause: DeadCause::Deadline };
+    assert!(beats(std::slice::from_ref(&buried)));
+    assert!(!beats(&[Beat::Dropped, Beat::Failed]));
+    assert!(beats(&[Beat::Replayed, Beat::Submitted { attempt: 9 }, buried]), "another life, another trace");
 }

@@ -1,8 +1,9 @@
 //! What a person on call wants to find in the log: that the provider or the store is in trouble, and that it is well again;
 //! that an order, or a call to a caller, needs him. One line for each change, not for each order that it hurts.
 
-use quittance::lifecycle::{Beat, Fault, FaultClass, Order};
+use quittance::lifecycle::{Beat, Fault, FaultClass, Key, Order};
 use quittance_gateway::Gateway;
+use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
@@ -15,12 +16,17 @@ const STORE_TROUBLE: Duration = Duration::from_secs(5);
 /// How long a reason stands in the log before another one may follow: two may take turns.
 const WHY_SPAN: Duration = Duration::from_secs(5);
 
+/// How many orders are remembered of which something was told.
+const TOLD_MAX: usize = 256;
+
 #[derive(Default)]
 struct Known {
     is_paused: bool,
     store: KnownStore,
     /// What the provider was last seen to be in trouble with.
     trouble: Option<FaultClass>,
+    /// How long the stories were of which something was told lately, the latest first.
+    told: VecDeque<(Key, usize)>,
 }
 
 /// What was last told of the store, and when.
@@ -98,8 +104,26 @@ impl Known {
         let Some(last) = order.story.entries.last() else { return };
         // The beat before a burial or a retry is the fault that led to it.
         let lately = order.story.entries.iter().rev().take_while(|entry| entry.at == last.at);
-        for entry in lately.collect::<Vec<_>>().into_iter().rev() {
-            self.tell_beat(order, &entry.beat);
+        let mut lately: Vec<&Beat> = lately.map(|entry| &entry.beat).collect();
+        let is_well = |beat: &&Beat| matches!(beat, Beat::Accepted { .. } | Beat::Solved { .. });
+        if self.trouble.is_some() && lately.iter().any(is_well) {
+            self.trouble = None;
+            tracing::info!("the provider takes orders again");
+        }
+        let is_told =
+            |beat: &&Beat| matches!(beat, Beat::Faulted { .. } | Beat::Buried { .. } | Beat::NotTold { .. });
+        if !lately.iter().any(is_told) {
+            return;
+        }
+        // An order also changes without a word in its story: what was told of it is not told again.
+        let length = order.story.entries.len() + order.story.left_out as usize;
+        let before =
+            self.told.iter().position(|(key, _)| *key == order.key).and_then(|at| self.told.remove(at));
+        lately.truncate(before.map_or(usize::MAX, |(_, told)| length.saturating_sub(told)));
+        self.told.truncate(TOLD_MAX - 1);
+        self.told.push_front((order.key, length));
+        for beat in lately.into_iter().rev() {
+            self.tell_beat(order, beat);
         }
     }
 
@@ -107,9 +131,6 @@ impl Known {
         let (key, kind) = (order.key.short(), order.terms.kind.as_str());
         match beat {
             Beat::Faulted { fault, .. } => self.tell_fault(fault),
-            Beat::Accepted { .. } | Beat::Solved { .. } if self.trouble.take().is_some() => {
-                tracing::info!("the provider takes orders again");
-            }
             Beat::Buried { cause } => tracing::warn!(
                 order = key, kind, tenant = order.terms.tenant, %cause, "a dead letter: a person must look"
             ),

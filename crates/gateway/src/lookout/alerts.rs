@@ -14,7 +14,7 @@ use quittance_lifecycle::Timestamp;
 use quittance_ports::roster::SILENT_AFTER;
 use quittance_ports::{AlertNote, AlertSheet, Sheet, SheetFound, SheetWritten, StoreError, Version};
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// How long an alert that was cleared is shown, and how many alerts there may be.
@@ -23,6 +23,8 @@ const ALERTS_MAX: usize = 100;
 /// How long a node waits for the one that is to write changes down before it does so itself: that one may be frozen, or a command
 /// that looks after orders and nothing else.
 const GRACE: Duration = Duration::from_secs(15);
+/// How often the figures of an alert that stands are written down anew.
+const REWORD_SPAN: Duration = Duration::from_secs(30);
 /// How often a write may lose a race before whoever asked for it is told to come again.
 const WRITES_MAX: usize = 8;
 
@@ -36,6 +38,7 @@ pub(super) struct Post {
     age_bar: Duration,
     /// Since when there is something to write down that nobody has.
     unwritten: Option<Timestamp>,
+    reworded: Timestamp,
 }
 
 impl Post {
@@ -49,6 +52,7 @@ impl Post {
             oldest: Oldest::default(),
             age_bar: bars.dead_age,
             unwritten: None,
+            reworded: Timestamp::ZERO,
         }
     }
 
@@ -121,6 +125,16 @@ fn apply(notes: &mut Vec<AlertNote>, changes: Vec<Change>, now: Timestamp) -> Ve
     told
 }
 
+/// Whoever looks at an alert that stands sees how it is, and not only how it was when it was raised.
+fn reword(notes: &mut [AlertNote], words: &BTreeMap<Named, String>) {
+    for note in notes.iter_mut().filter(|note| note.cleared.is_none()) {
+        let named = |(rule, subject): &Named| rule.name() == note.rule && *subject == note.subject;
+        if let Some((_, now)) = words.iter().find(|(found, _)| named(found)) {
+            note.words.clone_from(now);
+        }
+    }
+}
+
 /// What was cleared long ago is forgotten, and the oldest of it if there is too much.
 fn forget(notes: &mut Vec<AlertNote>, now: Timestamp) {
     notes.retain(|note| note.cleared.is_none_or(|cleared| now.since(cleared) < CLEARED_KEPT));
@@ -155,6 +169,10 @@ impl Lookout {
         }
         let mut next = sheet.clone();
         let told = apply(&mut next.alerts, changes, now);
+        if now.since(seen.post.reworded) >= REWORD_SPAN {
+            seen.post.reworded = now;
+            reword(&mut next.alerts, &seen.post.fleet.words(&readings));
+        }
         forget(&mut next.alerts, now);
         if next == sheet {
             return;
@@ -314,6 +332,14 @@ mod tests {
             notes.iter().any(|note| note.subject == "pool149")
                 && !notes.iter().any(|note| note.subject == "pool0")
         );
+    }
+
+    #[test]
+    fn what_stands_is_told_in_the_figures_of_now_and_what_is_over_in_those_of_then() {
+        let mut notes = vec![note(1, None), note(2, Some(900))];
+        let words = [1, 2].map(|n| ((Rule::PoolStarves, format!("pool{n}")), "7 more".to_owned()));
+        reword(&mut notes, &BTreeMap::from(words));
+        assert_eq!((notes[0].words.as_str(), notes[1].words.as_str()), ("7 more", ""));
     }
 
     #[test]

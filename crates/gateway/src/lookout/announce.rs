@@ -40,7 +40,10 @@ impl Announcement {
             rule: note.rule.clone(),
             subject: note.subject.clone(),
             is_grave: note.is_grave,
-            words: note.words.clone(),
+            words: match note.cleared {
+                Some(_) => format!("this is over: {}", note.words),
+                None => note.words.clone(),
+            },
             at: crate::v1::rfc3339(at),
             at_ms: at.as_millis(),
         }
@@ -56,7 +59,7 @@ impl Announcement {
         let (rule, subject, words) = (&self.rule, self.subject.escape_debug(), self.words.escape_debug());
         match self.event {
             "raised" => tracing::warn!(rule, %subject, grave = self.is_grave, "alert: {words}"),
-            _ => tracing::info!(rule, %subject, "the alert is over: {words}"),
+            _ => tracing::info!(rule, %subject, "alert: {words}"),
         }
     }
 }
