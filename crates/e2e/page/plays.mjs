@@ -30,6 +30,19 @@ export async function door({ base, key, open, enter }) {
   await page.getByRole('heading', { name: 'Log in' }).waitFor();
 }
 
+/** What cannot be seen without scrolling sideways, or is cut off: the page itself, the view's place in the navigation, a label of a plot. */
+const outside = (page) => page.evaluate(() => {
+  const root = document.documentElement;
+  const isCut = (node, frame) => node.getBoundingClientRect().left < frame.left - 1 || node.getBoundingClientRect().right > frame.right + 1;
+  const here = document.querySelector('nav.views [aria-current]');
+  const labels = [...document.querySelectorAll('.plot .tick')].filter((label) => isCut(label, label.ownerSVGElement.getBoundingClientRect()));
+  return [
+    root.scrollWidth > root.clientWidth && `${root.scrollWidth - root.clientWidth} pixels too wide`,
+    here && isCut(here, { left: 0, right: root.clientWidth }) && 'its name is outside of the navigation',
+    ...labels.map((label) => `a label is cut: ${label.textContent}`),
+  ].filter(Boolean);
+});
+
 const dial = (page, name) => page.locator('.dial').filter({ has: page.getByRole('heading', { name, exact: true }) });
 
 /** A storm of orders, seen as it happens; and a line that breaks, and comes back. */
@@ -61,6 +74,7 @@ export async function storm({ open, enter, step }) {
   await page.locator('#spoken', { hasText: 'Connected again.' }).waitFor({ state: 'attached' });
   await page.evaluate(() => { location.hash = '#/books'; });
   await page.getByRole('definition').filter({ hasText: /^– price not known$/ }).first().waitFor();
+  assert.deepEqual(await outside(page), []);
 }
 
 /** Views that are entered while nobody answers say so, and have what they show as soon as somebody does. */
@@ -200,8 +214,7 @@ export async function looks({ open, enter, visit, flaws }) {
     for (const [name, hash] of Object.entries(views)) {
       await visit(page, hash);
       await page.getByRole('heading', { level: 1 }).waitFor();
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-      if (over > 0) found.push(`${name} at ${width}: ${over} pixels too wide`);
+      for (const flaw of await outside(page)) found.push(`${name} at ${width}: ${flaw}`);
       for (const flaw of await flaws(page)) found.push(`${name}, ${theme}, ${width}: ${flaw}`);
       if (shots) await page.screenshot({ path: `${shots}/${name}-${theme}-${width}.png` });
     }

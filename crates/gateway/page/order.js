@@ -39,7 +39,7 @@ function attempts(list) {
   if (!list.length) return el('p', { class: 'soft' }, 'Nothing was submitted.');
   const heads = [{ name: 'No.', isRowHead: true }, { name: 'Sent' }, { name: 'Taken' }, { name: 'Came to' }, { name: 'Task' }, { name: 'Cost', number: true }, { name: 'For' }];
   return scrolled('Attempts', table('Attempts', heads, list.map((attempt) => [
-    String(attempt.number), at(attempt.sent_ms), attempt.accepted ? 'yes' : 'not known', attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', priced(attempt.cost_micros, wasAnswered(attempt) ? 1 : 0),
+    String(attempt.number), at(attempt.sent_ms), attempt.accepted ? 'yes' : 'not known', attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', priced(attempt.cost_micros, wasAnswered(attempt) ? 1 : 0, { isShort: true }),
     attempt.made_for ? orderLink(attempt.made_for) : 'this order',
   ])));
 }
