@@ -30,6 +30,19 @@ export async function door({ base, key, open, enter }) {
   await page.getByRole('heading', { name: 'Log in' }).waitFor();
 }
 
+/** What cannot be seen without scrolling sideways, or is cut off: the page itself, the view's place in the navigation, a label of a plot. */
+const outside = (page) => page.evaluate(() => {
+  const root = document.documentElement;
+  const isCut = (node, frame) => node.getBoundingClientRect().left < frame.left - 1 || node.getBoundingClientRect().right > frame.right + 1;
+  const here = document.querySelector('nav.views [aria-current]');
+  const labels = [...document.querySelectorAll('.plot .tick')].filter((label) => isCut(label, label.ownerSVGElement.getBoundingClientRect()));
+  return [
+    root.scrollWidth > root.clientWidth && `${root.scrollWidth - root.clientWidth} pixels too wide`,
+    here && isCut(here, { left: 0, right: root.clientWidth }) && 'its name is outside of the navigation',
+    ...labels.map((label) => `a label is cut: ${label.textContent}`),
+  ].filter(Boolean);
+});
+
 const dial = (page, name) => page.locator('.dial').filter({ has: page.getByRole('heading', { name, exact: true }) });
 
 /** A storm of orders, seen as it happens; and a line that breaks, and comes back. */
@@ -49,12 +62,45 @@ export async function storm({ open, enter, step }) {
   // All of them, each counted once: the books of the day are those of the storm.
   await page.waitForFunction(() => /\b40 of 240 not bought anew/.test(document.body.innerText));
   await dial(page, 'Open orders').filter({ hasText: /^Open orders0/ }).waitFor();
-  await dial(page, 'Spent today').locator('.note', { hasText: /^200 paid/ }).waitFor();
+  await dial(page, 'Spent today').locator('.note', { hasText: /\b200 paid/ }).waitFor();
+  // Nobody has told what an answer costs, and that is not nothing.
+  await dial(page, 'Spent today').filter({ hasText: /^Spent today– price not knownprice not known; 200 paid/ }).waitFor();
+  await dial(page, 'Saved today').filter({ hasText: /^Saved today– price not known/ }).waitFor();
   await step('counted');
   await page.locator('#link-state', { hasText: 'Not connected' }).waitFor();
   await page.getByText('What you see is from').waitFor();
   await step('lost');
   await page.locator('#link-state[data-state=live]').waitFor();
+  await page.locator('#spoken', { hasText: 'Connected again.' }).waitFor({ state: 'attached' });
+  await page.evaluate(() => { location.hash = '#/books'; });
+  await page.getByRole('definition').filter({ hasText: /^– price not known$/ }).first().waitFor();
+  assert.deepEqual(await outside(page), []);
+}
+
+/** Views that are entered while nobody answers say so, and have what they show as soon as somebody does. */
+export async function outage({ open, enter, step }) {
+  const views = { '#/books': 'Nobody has asked for anything in these days.', '#/pools': 'No pool is set up.', '#/alerts': 'Nothing is wrong.', '#/settings': 'alerts.clear_after', '#/search?q=example': 'No order matches.', '#/dead': 'Nothing waits for a person.' };
+  const away = (page) => page.getByText('The daemon cannot be reached.');
+  // Each is a browser of its own: one has only so many connections to a place.
+  const pages = [];
+  for (const [hash, words] of Object.entries(views)) {
+    const page = await open();
+    await enter(page);
+    pages.push([page, hash, words]);
+  }
+  await step('watching');
+  for (const [page, hash] of pages) {
+    await page.locator('#link-state', { hasText: 'Not connected' }).waitFor();
+    await page.evaluate((to) => { location.hash = to; }, hash);
+    await away(page).waitFor();
+  }
+  await step('lost');
+  for (const [page, , words] of pages) {
+    await page.locator('#link-state[data-state=live]').waitFor();
+    await page.locator('main').getByText(words).first().waitFor();
+    assert.equal(await away(page).count(), 0);
+    assert.equal(await page.locator('#spoken').filter({ hasText: 'Not connected' }).count(), 0, 'nobody is told any more that it is away');
+  }
 }
 
 const rows = (page) => page.getByRole('table', { name: 'Dead letters' }).locator('tbody tr');
@@ -74,9 +120,14 @@ export async function replay({ open, enter, visit }) {
   await rows(page).first().getByText('ERROR_NO_SLOT_AVAILABLE').waitFor();
   await rows(page).first().getByRole('link').click();
   await page.getByRole('heading', { name: /Waits for a person: Retries spent/ }).waitFor();
-  await page.getByLabel('Note for whoever looks next').fill('The provider is back.');
+  const note = page.getByLabel('Note for whoever looks next');
+  await note.fill('ü'.repeat(501));
+  await page.getByText('Too long by 2 bytes.').waitFor();
+  await note.fill('The provider is back.\nIt isn\'t "slow" any more.');
+  await page.getByText(/^953 bytes left\./).waitFor();
   await page.getByRole('button', { name: 'Add the note' }).click();
   await page.locator('.timeline').getByText('The provider is back.').waitFor();
+  assert.match(await page.locator('.timeline .lines').innerText(), /The provider is back\.\nIt isn't "slow" any more\.$/, 'a note has its lines');
   // Whoever changes his mind has done nothing.
   await page.getByRole('button', { name: 'Replay…' }).click();
   await page.keyboard.press('Escape');
@@ -98,6 +149,10 @@ export async function bulk({ open, enter }) {
   await page.locator('#count-dead').filter({ hasText: '12' }).waitFor();
   await menu(page, 'Dead letters').click();
   await rows(page).nth(11).waitFor();
+  const whole = page.getByLabel('Pick all on this page');
+  await whole.check();
+  await page.getByRole('button', { name: 'Drop 12 picked…' }).waitFor();
+  await whole.uncheck();
   for (const n of [0, 1]) await rows(page).nth(n).getByRole('checkbox').check();
   await page.getByRole('button', { name: 'Drop 2 picked…' }).click();
   await confirm(page, 'Drop', ['Letters', 'cannot be undone']);
@@ -109,10 +164,11 @@ export async function bulk({ open, enter }) {
   await rows(page).nth(9).waitFor();
   await page.getByRole('button', { name: 'Replay all that match…' }).click();
   await confirm(page, 'Replay', ['Would pay', 'What it costs']);
-  await page.locator('.bulks').getByText(/10 done/).waitFor();
+  await page.locator('.bulks').getByText(/10 of 10 done/).waitFor();
   await page.locator('.bulks .sign', { hasText: 'Ended' }).waitFor();
   await page.getByRole('button', { name: 'Refresh' }).click();
   await page.getByText('Nothing waits for a person.').waitFor();
+  for (const name of ['Replay all that match…', 'Drop all that match…']) assert.equal(await page.getByRole('button', { name }).isDisabled(), true, name);
 }
 
 /** An alert rises, is seen by a person, and clears when what was wrong is mended. */
@@ -128,11 +184,12 @@ export async function alert({ open, enter, step, visit }) {
   const paused = page.locator('.alerts li').filter({ hasText: /provider/i }).first();
   await paused.getByRole('button', { name: /I have seen it/ }).click();
   await paused.getByText(/, seen /).waitFor();
+  assert.notEqual(await page.evaluate(() => document.activeElement.tagName), 'BODY', 'whoever uses the keys goes on here');
   await step('risen');
-  await visit(page, '#/');
-  await page.getByRole('button', { name: 'Let held orders go on…' }).click();
+  await paused.getByRole('button', { name: 'Let held orders go on…' }).click();
   await confirm(page, 'Let them go on', ['paid for']);
-  await page.locator('.sign', { hasText: 'Open' }).waitFor();
+  await visit(page, '#/');
+  await page.locator('.sign', { hasText: 'OK' }).waitFor();
   await visit(page, '#/alerts');
   await page.locator('.alerts li.cleared').filter({ hasText: /provider/i }).first().waitFor({ timeout: 180_000 });
 }
@@ -157,8 +214,7 @@ export async function looks({ open, enter, visit, flaws }) {
     for (const [name, hash] of Object.entries(views)) {
       await visit(page, hash);
       await page.getByRole('heading', { level: 1 }).waitFor();
-      const over = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-      if (over > 0) found.push(`${name} at ${width}: ${over} pixels too wide`);
+      for (const flaw of await outside(page)) found.push(`${name} at ${width}: ${flaw}`);
       for (const flaw of await flaws(page)) found.push(`${name}, ${theme}, ${width}: ${flaw}`);
       if (shots) await page.screenshot({ path: `${shots}/${name}-${theme}-${width}.png` });
     }
@@ -211,6 +267,27 @@ export async function keys({ open, enter }) {
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').waitFor({ state: 'hidden' });
   assert.equal(await drop.evaluate((node) => node === document.activeElement), true, 'the focus is where it was');
+  // Whoever has done with one goes on with the next, and after the last at the heading.
+  const act = async () => {
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  };
+  const next = await rows(page).nth(1).getByRole('button', { name: /^Drop/ }).getAttribute('aria-label');
+  await act();
+  await page.waitForFunction((label) => document.activeElement.getAttribute('aria-label') === label, next);
+  await rows(page).first().getByRole('link').focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Replay…' }).focus();
+  await act();
+  await page.waitForFunction(() => !document.querySelector('.letter') && document.activeElement.matches('main h1'));
+  await menu(page, 'Dead letters').focus();
+  await page.keyboard.press('Enter');
+  await rows(page).first().getByRole('button', { name: /^Drop/ }).focus();
+  await act();
+  await page.waitForFunction(() => document.activeElement.matches('main h1'));
 }
 
 /** What callers and providers sent is text, wherever it shows, and nothing of it runs. */

@@ -1,7 +1,8 @@
 // The alerts: what is wrong now and since when, who has seen it, and what has cleared by itself.
 
 import { ask } from './ask.js';
-import { trouble } from './dialog.js';
+import { release } from './deeds.js';
+import { trouble, unloaded } from './dialog.js';
 import { button, el, fill, place, speak } from './dom.js';
 import { ago, millis, words } from './figures.js';
 import * as live from './live.js';
@@ -33,7 +34,9 @@ export function alerts() {
     el('div', { class: 'row' }, ofAlert(alert), el('strong', {}, words(alert.rule)), alert.subject ? el('span', { class: 'soft' }, alert.subject) : null),
     el('p', {}, alert.words),
     el('p', { class: 'soft' }, 'Raised ', ago(alert.raised_ms ?? millis(alert.raised_at)), alert.cleared_at ? [', cleared ', ago(millis(alert.cleared_at))] : null, alert.seen_at ? [', seen ', ago(millis(alert.seen_at))] : null, '.'),
-    alert.seen_at || alert.cleared_at ? null : button('I have seen it', () => see(alert), { 'aria-label': `I have seen it: ${alert.words}` }));
+    el('div', { class: 'acts' },
+      alert.rule === 'provider_paused' && !alert.cleared_at ? button('Let held orders go on…', release, { 'data-deed': 'release' }) : null,
+      alert.seen_at || alert.cleared_at ? null : button('I have seen it', () => see(alert), { 'data-deed': 'see', 'aria-label': `I have seen it: ${alert.words}` })));
 
   function show() {
     shown(known, (all) => {
@@ -51,7 +54,7 @@ export function alerts() {
       known = (await ask('/v1/admin/alerts', { signal: leaving.signal })).alerts;
       show();
     } catch (error) {
-      if (!leaving.signal.aborted) fill(list, trouble(error));
+      if (!leaving.signal.aborted) shown(error.message, () => unloaded(error));
     }
   }
 
@@ -63,5 +66,5 @@ export function alerts() {
     if (then !== null && then !== now && live.lineState() === 'live') load();
     then = now;
   };
-  return { title: 'Alerts', node, update, close: () => leaving.abort() };
+  return { title: 'Alerts', node, update, load, close: () => leaving.abort() };
 }

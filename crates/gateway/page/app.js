@@ -54,8 +54,24 @@ function enter(view) {
   if (live.now()) view.update?.(live.now());
 }
 
+/** As often as a view that could not be loaded is tried again while the line is up. */
+const AGAIN_MS = 3000;
+let triedAt = 0;
+/** The line is up: whoever reads that the daemon cannot be reached must not read it any longer. */
+function loadAgain() {
+  if (!shown?.load || !main.querySelector('[data-unloaded]') || Date.now() - triedAt < AGAIN_MS) return;
+  triedAt = Date.now();
+  shown.load();
+}
+
 function nowhere() {
   return { title: 'Not found', node: el('section', {}, el('h1', {}, 'There is no such view'), el('p', {}, el('a', { href: '#/' }, 'To the overview'))) };
+}
+
+/** On a narrow screen the navigation is wider than it: the view in force is to be seen in it. */
+function showTab() {
+  const here = navigation.querySelector('[aria-current]');
+  if (here) navigation.scrollLeft = here.offsetLeft - (navigation.clientWidth - here.offsetWidth) / 2;
 }
 
 function route() {
@@ -66,6 +82,7 @@ function route() {
     if (isHere) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
+  showTab();
   const make = Object.hasOwn(VIEWS, name) ? VIEWS[name] : nowhere;
   enter(make({ rest, query }));
 }
@@ -92,7 +109,9 @@ function turnAway(why) {
 }
 
 function badge(node, number, words) {
+  const isNew = node.hidden === Boolean(number);
   node.hidden = !number;
+  if (isNew) showTab();
   if (number) fill(node, count(number), el('span', { class: 'unseen' }, ` ${words}`));
 }
 
@@ -102,7 +121,7 @@ function showLine(snapshot, state) {
   if (linkState.dataset.state === state) return;
   // Said aloud once; how old the figures are goes on ticking, for the eye only.
   if (state === 'lost') speak('Not connected. What is shown is old.');
-  else if (state === 'live' && linkState.dataset.state === 'lost') speak('Connected again.');
+  else if (linkState.dataset.state === 'lost') speak(state === 'live' ? 'Connected again.' : '');
   linkState.dataset.state = state;
   if (state === 'closed') fill(linkState);
   else if (state === 'live') fill(linkState, 'Live');
@@ -128,6 +147,7 @@ live.watch((snapshot, state) => {
   badge(document.getElementById('count-alerts'), snapshot.alerts.filter((alert) => !alert.cleared_at && !alert.seen_at).length, 'not seen yet');
   announce(snapshot.alerts);
   shown?.update?.(snapshot);
+  loadAgain();
 });
 
 const themes = { system: 'Theme: system', light: 'Theme: light', dark: 'Theme: dark' };

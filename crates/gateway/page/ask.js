@@ -9,7 +9,8 @@ export class Refused extends Error {
     super(problem.detail || problem.title || `The daemon answered ${status}.`);
     this.status = status;
     this.code = problem.code ?? '';
-    this.hint = problem.hint ?? '';
+    // The hint to this one is for whoever writes a program: what was wrong is in the detail.
+    this.hint = problem.code === 'bad_params' ? '' : problem.hint ?? '';
   }
 }
 
@@ -18,7 +19,7 @@ export class Away extends Error {
   constructor() {
     super('The daemon cannot be reached.');
     this.code = 'away';
-    this.hint = 'Is it running? This page tries again by itself.';
+    this.hint = 'Is it running?';
   }
 }
 

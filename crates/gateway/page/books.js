@@ -2,14 +2,16 @@
 
 import { ask, withQuery } from './ask.js';
 import { csv, download } from './csv.js';
-import { trouble } from './dialog.js';
+import { unloaded } from './dialog.js';
 import { button, el, facts, fill, scrolled, table } from './dom.js';
-import { count, money, moneyShort, now, share, words } from './figures.js';
+import { count, moneyShort, now, priced, share, words } from './figures.js';
 import { bars } from './plot.js';
 
 const BY = ['day', 'tenant', 'site', 'kind', 'provider'];
 const LINES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'retried', 'recovered_by_poll', 'recovered_from_doubt', 'possible_doubles', 'wasted', 'dead'];
-const MONEY = ['cost_micros', 'saved_micros', 'wasted_micros'];
+/** Each sum of money, and how many answers it is about. */
+const ANSWERS = { cost_micros: (row) => row.solved + row.wasted, saved_micros: (row) => row.joined + row.cached, wasted_micros: (row) => row.wasted };
+const MONEY = Object.keys(ANSWERS);
 const MONEY_HEADS = { cost_micros: 'Spent', saved_micros: 'Saved', wasted_micros: 'Wasted money' };
 const BARS_MAX = 20;
 const DAY_MS = 86_400_000;
@@ -39,11 +41,25 @@ function form(asked) {
 
 const nameOf = (row, by) => by.map((name) => row[name] || '(none)').join(' · ');
 
+const amount = (row, name, given) => priced(row[name], ANSWERS[name](row), given);
+
+/** Days belong in their order; everything else has the most money first, and where there is none, what was asked most. */
+function inOrder({ by, rows, all }) {
+  const most = (a, b) => b.cost_micros - a.cost_micros || b.saved_micros - a.saved_micros || b.asked - a.asked;
+  const days = (a, b) => (by[0] !== 'day' || a.day === b.day ? 0 : a.day < b.day ? -1 : 1);
+  return by.length ? [...rows].sort((a, b) => days(a, b) || most(a, b)) : [all];
+}
+
+/** The last days if they are in the order of days, and of the last of them those with the most. */
+function fewest(rows, by) {
+  if (by[0] !== 'day' || rows.length <= BARS_MAX) return rows.slice(0, BARS_MAX);
+  const last = rows.filter((row) => row.day === rows.at(-1).day);
+  return last.length >= BARS_MAX ? last.slice(0, BARS_MAX) : rows.slice(-BARS_MAX);
+}
+
 function plot(report) {
-  const rows = report.by.length ? [...report.rows] : [report.all];
-  // Days belong in their order; everything else with the most money first, as it comes.
-  if (report.by[0] === 'day') rows.sort((a, b) => (a.day < b.day ? -1 : a.day > b.day ? 1 : 0));
-  const shown = report.by[0] === 'day' ? rows.slice(-BARS_MAX) : rows.slice(0, BARS_MAX);
+  const rows = inOrder(report);
+  const shown = fewest(rows, report.by);
   const hasMoney = rows.some((row) => row.cost_micros || row.saved_micros);
   const pair = (row) => (hasMoney ? [row.cost_micros, row.saved_micros] : [row.paid, row.joined + row.cached + row.from_stock]);
   const text = hasMoney ? moneyShort : count;
@@ -54,13 +70,13 @@ function plot(report) {
     bars(shown.map((row) => {
       const [spent, saved] = pair(row);
       return { name: report.by.length ? nameOf(row, report.by) : 'All', parts: [{ value: spent, mark: 'm1' }, { value: saved, mark: 'm2' }], text: `${text(spent)} / ${text(saved)}` };
-    }), 'Bars'));
+    }), 'Bars', { hasLongNames: report.by.length > 1 }));
 }
 
 function sheet(report) {
   const heads = [...report.by.map((name, n) => ({ name: title(name), isRowHead: n === 0 })), ...LINES.map((name) => ({ name: title(name), number: true })), ...MONEY.map((name) => ({ name: MONEY_HEADS[name], number: true }))];
-  const cells = (row) => [...LINES.map((name) => count(row[name])), ...MONEY.map((name) => money(row[name]))];
-  const rows = report.by.length ? report.rows.map((row) => [...report.by.map((name) => row[name] || '(none)'), ...cells(row)]) : [cells(report.all)];
+  const cells = (row) => [...LINES.map((name) => count(row[name])), ...MONEY.map((name) => amount(row, name, { isShort: true }))];
+  const rows = report.by.length ? inOrder(report).map((row) => [...report.by.map((name) => row[name] || '(none)'), ...cells(row)]) : [cells(report.all)];
   return scrolled('The books', table('The books', heads, rows, { class: 'sheet' }));
 }
 
@@ -82,20 +98,23 @@ export function books({ query }) {
     try {
       const report = await ask(withQuery('/v1/admin/report', { from: asked.from, to: asked.to, by: asked.by.join(',') }), { signal: leaving.signal });
       const { all } = report;
+      const isEmpty = !report.rows.length && !all.asked;
       const free = all.joined + all.cached + all.from_stock;
       fill(shown,
-        facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid anew', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', money(all.cost_micros)], ['Saved', money(all.saved_micros)], ['Wasted', money(all.wasted_micros)], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
-        plot(report),
-        el('div', { class: 'head' }, el('h2', {}, 'In figures'), button('Download as CSV', () => save(report), { class: 'small' })),
-        sheet(report),
+        facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid anew', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', amount(all, 'cost_micros')], ['Saved', amount(all, 'saved_micros')], ['Wasted', amount(all, 'wasted_micros')], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
+        isEmpty ? el('p', { class: 'empty' }, 'Nobody has asked for anything in these days.') : [
+          plot(report),
+          el('div', { class: 'head' }, el('h2', {}, 'In figures'), button('Download as CSV', () => save(report), { class: 'small' })),
+          sheet(report),
+        ],
         report.left_out ? el('p', { class: 'hint' }, `${count(report.left_out)} more rows were left out: take fewer days, or fewer parts.`) : null);
     } catch (error) {
-      if (!leaving.signal.aborted) fill(shown, trouble(error));
+      if (!leaving.signal.aborted) fill(shown, unloaded(error));
     }
     shown.setAttribute('aria-busy', 'false');
   }
 
   const node = el('div', {}, el('div', { class: 'head' }, el('h1', {}, 'Books'), el('p', { class: 'soft' }, 'Days are UTC.'), button('Refresh', load, { class: 'small' })), form(asked), shown);
   load();
-  return { title: 'Books', node, close: () => leaving.abort() };
+  return { title: 'Books', node, load, close: () => leaving.abort() };
 }

@@ -4,7 +4,7 @@
 import { ask } from './ask.js';
 import { confirmed } from './dialog.js';
 import { el, facts, speak } from './dom.js';
-import { count, money, words } from './figures.js';
+import { count, money, priced, words } from './figures.js';
 import { CAUSES, REPLAYS } from './standing.js';
 
 const VERBS = { replay: 'Replay', drop: 'Drop' };
@@ -17,8 +17,12 @@ function priceOf(letters) {
   return { paying: paying.length, micros: paying.reduce((sum, one) => sum + one, 0) };
 }
 
-function costWords({ paying, micros }) {
+/** One that died only after its answer had come was paid for, whatever is known of the price. */
+export const spentOn = (letter, given) => priced(letter.spent_micros, letter.cause === 'delivery' ? 1 : 0, given);
+
+function costWords({ paying, micros, unpriced = 0 }) {
   if (!paying) return 'nothing';
+  if (unpriced && micros) return `up to about ${money(micros)}, and what the others cost`;
   return micros === 0 ? 'the price of an answer each; nobody has told it yet' : `up to about ${money(micros)}`;
 }
 
@@ -32,7 +36,7 @@ export async function one(deed, letter, { words: sentence } = {}) {
         ['Order', el('code', {}, letter.key.slice(0, 16))],
         letter.kind && ['Kind', letter.kind],
         letter.site && ['Site', letter.site],
-        ['Spent so far', money(letter.spent_micros)],
+        ['Spent so far', spentOn(letter)],
         isReplay && ['What a replay does', sentence ?? REPLAYS[letter.on_replay] ?? 'not known'],
         isReplay && ['What it costs', costWords(priceOf([letter]))],
       ]),
@@ -82,11 +86,11 @@ export async function several(deed, letters) {
 
 /** What it would come to. Each answer is of a bounded number of letters, so they are added up. */
 async function dryRun(deed, filter, signal) {
-  const sum = { letters: 0, would_pay: 0, cost_micros: 0, unreadable: 0, by_cause: {} };
+  const sum = { letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, cost_micros: 0, unreadable: 0, by_cause: {} };
   let after;
   do {
     const said = await ask('/v1/admin/dead/bulk', { method: 'POST', body: { deed, ...filter, dry_run: true, after }, signal });
-    for (const name of ['letters', 'would_pay', 'cost_micros', 'unreadable']) sum[name] += said[name];
+    for (const name of Object.keys(sum).filter((one) => one !== 'by_cause')) sum[name] += said[name] ?? 0;
     for (const [cause, number] of Object.entries(said.by_cause)) sum.by_cause[cause] = (sum.by_cause[cause] ?? 0) + number;
     after = said.next;
   } while (after);
@@ -97,16 +101,19 @@ async function dryRun(deed, filter, signal) {
 export async function all(deed, filter) {
   const isReplay = deed === 'replay';
   const closing = new AbortController();
-  const counted = dryRun(deed, filter, closing.signal).then((said) => ({
+  let letters;
+  const counted = dryRun(deed, filter, closing.signal).then((said) => ((letters = said.letters), {
     isPossible: said.letters > 0,
     node: [
       facts([
         ['Letters', count(said.letters)],
         ...Object.entries(said.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
         isReplay && ['Would pay', count(said.would_pay)],
-        isReplay && ['What it costs', costWords({ paying: said.would_pay, micros: said.cost_micros })],
+        isReplay && ['What it costs', costWords({ paying: said.would_pay, micros: said.cost_micros, unpriced: said.unpriced })],
         said.unreadable > 0 && ['Passed over, unreadable', count(said.unreadable)],
       ]),
+      isReplay && said.unpriced > 0 ? el('p', {}, `Nobody knows the price of ${count(said.unpriced)} of them.`) : null,
+      isReplay && said.may_pay_twice > 0 ? el('p', {}, el('strong', {}, `${count(said.may_pay_twice)} may be paid for a second time.`)) : null,
       el('p', {}, isReplay ? 'They are replayed at an even pace, and each once. You can stop it at any time.' : DROPPING),
     ],
   }));
@@ -119,5 +126,16 @@ export async function all(deed, filter) {
   });
   closing.abort();
   if (bulk) speak(`It has begun to ${deed} them.`);
-  return bulk;
+  return bulk && { ...bulk, of: letters };
+}
+
+/** Lets what was held go on, once the provider's account is mended. */
+export async function release() {
+  const done = await confirmed({
+    title: 'Let held orders go on?',
+    content: el('p', {}, 'Do this when the provider’s account is mended. Every order that was held for it is submitted again, and paid for.'),
+    verb: 'Let them go on',
+    deed: () => ask('/v1/admin/release', { method: 'POST' }),
+  });
+  if (done) speak('Released.');
 }

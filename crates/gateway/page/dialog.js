@@ -1,11 +1,18 @@
 // Questions before anything is done that costs money or cannot be undone. A dialog says what will happen and what it costs, and
 // whatever is not said to be so closes it without a deed.
 
-import { button, el, fill, speak } from './dom.js';
+import { button, el, fill, speak, toHeading } from './dom.js';
 
 /** A word for what went wrong, and what can be done about it. */
 export function trouble(error) {
   return el('div', { class: 'trouble', role: 'alert' }, el('p', {}, el('strong', {}, error.message)), error.hint ? el('p', {}, error.hint) : null);
+}
+
+/** For a view that has nothing to show because of it. What may pass by itself is marked, and then the frame loads the view again. */
+export function unloaded(error) {
+  const mayPass = !error.status || error.status >= 500;
+  const hint = [error.hint, mayPass && 'This page tries again by itself.'].filter(Boolean).join(' ');
+  return el('div', { 'data-unloaded': mayPass }, trouble({ message: error.message, hint }));
 }
 
 /**
@@ -26,9 +33,15 @@ export function confirmed({ title, content, verb, isGrave = false, deed }) {
       } catch (error) {
         fill(wrong, trouble(error));
         act.disabled = false;
+        act.focus();
       }
     }, { class: isGrave ? 'grave' : 'primary' });
-    const dialog = el('dialog', { 'aria-labelledby': 'dialog-title', on: { close: () => { dialog.remove(); settle(outcome); } } },
+    const dialog = el('dialog', { 'aria-labelledby': 'dialog-title', on: { close: () => {
+      dialog.remove();
+      // What it was opened from may have gone in the meantime.
+      if (document.activeElement === document.body) toHeading();
+      settle(outcome);
+    } } },
       el('h2', { id: 'dialog-title' }, title), body, wrong,
       el('div', { class: 'acts' }, button('Cancel', () => dialog.close(), { class: 'quiet', autofocus: true }), act));
     document.body.append(dialog);

@@ -49,16 +49,36 @@ export function say(node, text) {
 
 const FOCUSABLE = 'a, button, input, summary, [tabindex]';
 
+/** Where whoever uses the keys goes on when what he was at is gone: at the heading of the view, never at the top of everything. */
+export function toHeading() {
+  const heading = document.querySelector('main h1');
+  heading?.setAttribute('tabindex', '-1');
+  heading?.focus({ preventScroll: true });
+}
+
 /** What a person has done to a part of the page that is about to be made anew: where the focus is, what is open, how far it is scrolled. */
 function habits(node) {
-  const focus = [...node.querySelectorAll(FOCUSABLE)].indexOf(document.activeElement);
+  // Of those that do the same to other things, the next one is at the same place when this one is gone.
+  const { deed } = document.activeElement?.dataset ?? {};
+  const alike = deed ? `[data-deed="${CSS.escape(deed)}"]` : FOCUSABLE;
+  const focus = [...node.querySelectorAll(alike)].indexOf(document.activeElement);
   const opened = [...node.querySelectorAll('details')].map((one) => one.open);
   const scrolls = [...node.querySelectorAll('.scrolled')].map((one) => one.scrollLeft);
   return () => {
     node.querySelectorAll('details').forEach((one, n) => { one.open = opened[n] ?? false; });
     node.querySelectorAll('.scrolled').forEach((one, n) => { one.scrollLeft = scrolls[n] ?? 0; });
-    if (focus >= 0) node.querySelectorAll(FOCUSABLE)[focus]?.focus({ preventScroll: true });
+    if (focus < 0) return;
+    const next = node.querySelectorAll(alike)[focus];
+    if (next) next.focus({ preventScroll: true });
+    else toHeading();
   };
+}
+
+/** Fills a place anew, and whoever is in it with the keys goes on there. */
+export function refill(node, ...children) {
+  const restore = habits(node);
+  fill(node, ...children);
+  restore();
 }
 
 /** Fills a place anew only when what it shows has changed, and keeps for whoever uses it what he has done to it. */
@@ -68,9 +88,7 @@ export function place(node) {
     const now = JSON.stringify(facts);
     if (now === shown) return;
     shown = now;
-    const restore = habits(node);
-    fill(node, make(facts));
-    restore();
+    refill(node, make(facts));
   };
 }
 

@@ -32,6 +32,18 @@ export function moneyShort(micros) {
   return Math.abs(micros) >= 1e6 || micros === 0 ? cents.format(micros / 1e6) : exact.format(Number((micros / 1e6).toPrecision(3)));
 }
 
+export const PRICE_NOT_KNOWN = 'price not known';
+const WHY_NOT_KNOWN = 'Neither the provider nor the settings tell what an answer costs: set [prices].';
+
+/** Whether these answers cost nothing only because nobody has said what they cost. */
+export const isUnpriced = (micros, answers) => micros === 0 && answers > 0;
+
+/** Money, or that nobody knows how much it is; shortly where there is no room for more. */
+export function priced(micros, answers, { write = money, isShort = false } = {}) {
+  if (!isUnpriced(micros, answers)) return write(micros);
+  return el('span', { class: 'unpriced', title: WHY_NOT_KNOWN }, NONE, el('span', { class: isShort ? 'unseen' : 'words' }, ` ${PRICE_NOT_KNOWN}`));
+}
+
 export function span(ms) {
   if (!isNumber(ms)) return NONE;
   const sign = ms < 0 ? '−' : '';

@@ -1,10 +1,10 @@
 // The dead letters: everything that needs a person, by filter and page by page, with what can be done about one, some or all.
 
 import { ask, withQuery } from './ask.js';
-import { all, one, several } from './deeds.js';
-import { trouble } from './dialog.js';
-import { button, el, fill, place, scrolled, speak, table } from './dom.js';
-import { ago, at, count, money } from './figures.js';
+import { all, one, several, spentOn } from './deeds.js';
+import { unloaded } from './dialog.js';
+import { button, el, fill, place, refill, scrolled, speak, table } from './dom.js';
+import { ago, at, count } from './figures.js';
 import { CAUSES, REPLAYS, orderLink, sign } from './standing.js';
 
 const FILTERS = ['cause', 'kind', 'site', 'tenant', 'before', 'since'];
@@ -38,9 +38,13 @@ function filterForm(filter) {
   return form;
 }
 
+/** Of what was begun on this page it is known how many it was to be, wherever one has been in the meantime. */
+const counted = new Map();
+
 function bulkRow(bulk, stopped) {
   const rest = FILTERS.filter((name) => bulk[name]).map((name) => `${name} ${bulk[name]}`).join(', ');
-  const progress = `${count(bulk.done)} done, ${count(bulk.passed_over)} passed over`;
+  const of = counted.get(Number(bulk.number));
+  const progress = `${count(bulk.done)}${of ? ` of ${count(of)}` : ''} done, ${count(bulk.passed_over)} passed over`;
   const stop = async () => {
     try {
       await ask(`/v1/admin/dead/bulk/${encodeURIComponent(bulk.number)}`, { method: 'DELETE' });
@@ -57,6 +61,8 @@ function bulkRow(bulk, stopped) {
 
 const reason = (letter) => el('span', { class: 'why' }, el('strong', {}, CAUSES[letter.cause] ?? letter.cause), el('br'), letter.why, letter.note ? el('span', { class: 'noted' }, letter.note) : null);
 
+const CAN_PICK = 'tbody input[type="checkbox"]';
+
 function rowOf(letter, picked, changed) {
   if (letter.cause === 'unreadable') {
     return { cells: ['', el('span', { class: 'key' }, letter.key.slice(0, 12)), reason(letter), '', '', '', ''] };
@@ -72,13 +78,13 @@ function rowOf(letter, picked, changed) {
     reason(letter),
     el('span', { class: 'what' }, letter.kind, el('br'), letter.site, el('br'), el('span', { class: 'soft' }, letter.tenant)),
     ago(letter.dead_ms),
-    money(letter.spent_micros),
-    el('span', { class: 'acts' }, button('Replay…', () => one('replay', letter).then((done) => done && changed(true)), { class: 'small', title: REPLAYS[letter.on_replay] ?? null, 'aria-label': `Replay ${letter.key.slice(0, 12)}…` }),
-      button('Drop…', () => one('drop', letter).then((done) => done && changed(true)), { class: 'small quiet', 'aria-label': `Drop ${letter.key.slice(0, 12)}…` })),
+    spentOn(letter, { isShort: true }),
+    el('span', { class: 'acts' }, button('Replay…', () => one('replay', letter).then((done) => done && changed(true)), { class: 'small', 'data-deed': 'replay', title: REPLAYS[letter.on_replay] ?? null, 'aria-label': `Replay ${letter.key.slice(0, 12)}…` }),
+      button('Drop…', () => one('drop', letter).then((done) => done && changed(true)), { class: 'small quiet', 'data-deed': 'drop', 'aria-label': `Drop ${letter.key.slice(0, 12)}…` })),
   ] };
 }
 
-const HEADS = [{ name: 'Pick', isUnseen: true }, { name: 'Order' }, { name: 'Cause' }, { name: 'Kind, site, tenant' }, { name: 'Dead' }, { name: 'Spent', number: true }, { name: 'Deeds', isUnseen: true }];
+const HEADS = [{ name: 'Order' }, { name: 'Cause' }, { name: 'Kind, site, tenant' }, { name: 'Dead' }, { name: 'Spent', number: true }, { name: 'Deeds', isUnseen: true }];
 
 export function letters({ query }) {
   const filter = Object.fromEntries(FILTERS.filter((name) => query.get(name)).map((name) => [name, query.get(name)]));
@@ -94,12 +100,13 @@ export function letters({ query }) {
   const bulksNode = el('div', { class: 'bulks' });
   const bulks = place(bulksNode);
   const some = el('div', { class: 'acts some', hidden: true });
-  const everything = el('div', { class: 'acts' },
-    button('Replay all that match…', () => begin('replay')), button('Drop all that match…', () => begin('drop'), { class: 'quiet' }));
+  const forAll = [button('Replay all that match…', () => begin('replay')), button('Drop all that match…', () => begin('drop'), { class: 'quiet' })];
+  const everything = el('div', { class: 'acts' }, forAll);
 
   async function begin(deed) {
     const bulk = await all(deed, filter);
     if (!bulk) return;
+    counted.set(Number(bulk.number), bulk.of);
     begun.set(Number(bulk.number), bulk);
     showBulks([]);
   }
@@ -126,25 +133,36 @@ export function letters({ query }) {
   function changed(isDone = false) {
     if (isDone) load();
     some.hidden = picked.size === 0;
+    const boxes = [...list.querySelectorAll(CAN_PICK)];
+    whole.checked = boxes.length > 0 && boxes.every((box) => box.checked);
+    whole.indeterminate = !whole.checked && picked.size > 0;
     const act = (deed, given) => button(`${deed === 'replay' ? 'Replay' : 'Drop'} ${count(picked.size)} picked…`, async () => {
       const said = await several(deed, [...picked.values()]);
       if (said) load(said.refused);
     }, given);
-    fill(some, act('replay', { class: 'primary' }), act('drop', { class: 'quiet' }));
+    refill(some, picked.size ? [act('replay', { class: 'primary' }), act('drop', { class: 'quiet' })] : null);
   }
+
+  const whole = el('input', { type: 'checkbox', on: { change: () => {
+    // Each says by itself that it is picked, and with that this one changes as well.
+    const isWanted = whole.checked;
+    for (const box of list.querySelectorAll(CAN_PICK)) if (box.checked !== isWanted) box.click();
+  } } });
+  const heads = [{ name: el('label', { class: 'pick-all' }, whole, el('span', { class: 'unseen' }, 'Pick all on this page')) }, ...HEADS];
 
   async function load(refused = []) {
     list.setAttribute('aria-busy', 'true');
     try {
       const said = await ask(withQuery('/v1/admin/dead', { ...filter, after, limit: PAGE }), { signal: leaving.signal });
       picked.clear();
-      changed();
-      fill(list, refused.map(({ key, why }) => el('p', { class: 'trouble' }, `${key.slice(0, 12)}: ${why}`)), page(said));
+      refill(list, refused.map(({ key, why }) => el('p', { class: 'trouble' }, `${key.slice(0, 12)}: ${why}`)), page(said));
       fill(asOf, 'As of ', at(Date.now()), '.');
-      fill(newer);
+      refill(newer);
+      changed();
+      for (const act of forAll) act.disabled = !said.orders.length && !said.next && !after;
       countThen = null;
     } catch (error) {
-      if (!leaving.signal.aborted) fill(list, trouble(error), button('Try again', () => load()));
+      if (!leaving.signal.aborted) refill(list, unloaded(error), button('Try again', () => load()));
     }
     list.setAttribute('aria-busy', 'false');
   }
@@ -153,7 +171,7 @@ export function letters({ query }) {
     // A page may be empty although more follow: each request looks at a bounded number of records.
     const nothing = next ? 'None of those looked at so far matches.' : Object.keys(filter).length || after ? 'No dead letter matches.' : 'No dead letters. Nothing waits for a person.';
     return [
-      orders.length ? scrolled('Dead letters', table('Dead letters', HEADS, orders.map((letter) => rowOf(letter, picked, changed)), { class: 'letters' })) : el('p', { class: 'empty' }, nothing),
+      orders.length ? scrolled('Dead letters', table('Dead letters', heads, orders.map((letter) => rowOf(letter, picked, changed)), { class: 'letters' })) : el('p', { class: 'empty' }, nothing),
       el('nav', { class: 'pages', 'aria-label': 'Pages' }, after ? el('a', { href: hashOf(filter) }, 'First page') : null, next ? el('a', { href: hashOf({ ...filter, after: next }) }, orders.length ? 'Next page' : 'Look further') : null),
     ];
   }
@@ -171,5 +189,5 @@ export function letters({ query }) {
     el('div', { class: 'head' }, el('h1', {}, 'Dead letters'), asOf, button('Refresh', () => load(), { class: 'small' })),
     filterForm(filter), bulksNode, newer, el('div', { class: 'bar' }, some, everything), list);
   load();
-  return { title: 'Dead letters', node, update, close: () => leaving.abort() };
+  return { title: 'Dead letters', node, update, load: () => load(), close: () => leaving.abort() };
 }

@@ -2,12 +2,12 @@
 
 import { ask } from './ask.js';
 import { one } from './deeds.js';
-import { trouble } from './dialog.js';
-import { button, el, facts, fill, place, scrolled, speak, table } from './dom.js';
-import { ago, at, count, millis, money, span, words } from './figures.js';
+import { trouble, unloaded } from './dialog.js';
+import { button, el, facts, fill, place, say, scrolled, speak, table } from './dom.js';
+import { ago, at, count, millis, priced, span, words } from './figures.js';
 import { CAUSES, ofOrder, orderLink } from './standing.js';
 
-const NOTE_CHARS_MAX = 1000;
+const NOTE_BYTES_MAX = 1000;
 const EVERY = 3;
 const MANNERS = {
   Solved: 'good', Taken: 'good', Told: 'good', Supplied: 'good', Stocked: 'good',
@@ -18,22 +18,28 @@ const manner = (name) => {
   return MANNERS[camel] ?? 'plain';
 };
 
+/** A note as it was written: the daemon spells out the ends of its lines and its quotes, so that a log has one line of it. */
+const SPELT = { n: '\n', r: '', t: ' ', '\\': '\\', "'": "'", '"': '"' };
+const asWritten = (what) => what.replace(/\\([nrt\\'"])/g, (_, c) => SPELT[c]);
+
 function timeline(story) {
   const first = story.story[0]?.at_ms;
   const items = story.story.map((entry, n) => el('li', { class: manner(entry.name) },
     el('div', { class: 'when' }, at(entry.at_ms), el('span', { class: 'soft' }, n ? `+${span(entry.at_ms - first)}` : 'begins')),
-    el('div', { class: 'what' }, el('p', {}, entry.what),
+    el('div', { class: 'what' }, entry.name === 'noted' ? el('p', { class: 'lines' }, asWritten(entry.what)) : el('p', {}, entry.what),
       entry.fault && !entry.what.includes(entry.fault.code) ? el('p', { class: 'fault' }, el('code', {}, entry.fault.code), ` ${words(entry.fault.class)}`) : null,
       entry.fault?.said ? el('details', {}, el('summary', {}, 'What the provider said'), el('pre', {}, entry.fault.said)) : null)));
   if (story.left_out) items.splice(Math.min(items.length, 8), 0, el('li', { class: 'plain gap' }, el('div', { class: 'when' }), el('div', { class: 'what soft' }, `${count(story.left_out)} entries were left out here`)));
   return el('ol', { class: 'timeline' }, items);
 }
 
+const wasAnswered = (attempt) => !attempt.made_for && (attempt.progress === 'answered' || attempt.progress === 'spare');
+
 function attempts(list) {
   if (!list.length) return el('p', { class: 'soft' }, 'Nothing was submitted.');
   const heads = [{ name: 'No.', isRowHead: true }, { name: 'Sent' }, { name: 'Taken' }, { name: 'Came to' }, { name: 'Task' }, { name: 'Cost', number: true }, { name: 'For' }];
   return scrolled('Attempts', table('Attempts', heads, list.map((attempt) => [
-    String(attempt.number), at(attempt.sent_ms), attempt.accepted ? 'yes' : 'not known', attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', money(attempt.cost_micros),
+    String(attempt.number), at(attempt.sent_ms), attempt.accepted ? 'yes' : 'not known', attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', priced(attempt.cost_micros, wasAnswered(attempt) ? 1 : 0, { isShort: true }),
     attempt.made_for ? orderLink(attempt.made_for) : 'this order',
   ])));
 }
@@ -45,26 +51,35 @@ function params(all) {
 }
 
 function noteForm(story, again) {
-  const text = el('textarea', { id: 'note', name: 'text', rows: '2', maxlength: String(NOTE_CHARS_MAX), required: true });
+  const room = el('p', { id: 'note-room', class: 'hint' });
+  const text = el('textarea', { id: 'note', name: 'text', rows: '2', required: true, 'aria-describedby': 'note-room', on: { input: () => measure() } });
   const wrong = el('div', {});
+  function measure() {
+    const left = NOTE_BYTES_MAX - new TextEncoder().encode(text.value.trim()).length;
+    const words = left < 0 ? `Too long by ${count(-left)} bytes.` : `${count(left)} bytes left.`;
+    say(room, `${words} Letters beyond English take two or more.`);
+    text.setCustomValidity(left < 0 ? words : '');
+  }
+  measure();
   return el('form', { class: 'note-form', on: { submit: async (event) => {
     event.preventDefault();
     fill(wrong);
     try {
       await ask(`/v1/admin/orders/${encodeURIComponent(story.key)}/note`, { method: 'POST', body: { text: text.value } });
       text.value = '';
+      measure();
       speak('The note is in the story.');
       again();
     } catch (error) {
       fill(wrong, trouble(error));
     }
-  } } }, el('label', { for: 'note' }, 'Note for whoever looks next'), text, wrong, el('button', { type: 'submit' }, 'Add the note'));
+  } } }, el('label', { for: 'note' }, 'Note for whoever looks next'), text, room, wrong, el('button', { type: 'submit' }, 'Add the note'));
 }
 
 function letterOf(story, again) {
   const { letter, on_replay: replay } = story;
   if (!letter) return null;
-  const subject = { ...story, on_replay: replay?.name, price_micros: replay?.price_micros };
+  const subject = { ...story, cause: letter.cause, on_replay: replay?.name, price_micros: replay?.price_micros };
   const act = (deed, verb, given) => button(verb, () => one(deed, subject, { words: replay?.words }).then((done) => done && again()), given);
   return el('section', { class: 'letter', 'aria-labelledby': 'of-letter' },
     el('h2', { id: 'of-letter' }, `Waits for a person: ${CAUSES[letter.cause] ?? words(letter.cause)}`),
@@ -106,7 +121,7 @@ export function order({ rest }) {
       ['Attempts', count(story.attempts.length ?? story.attempts)],
       story.life > 1 && ['Life', count(story.life)],
       story.possible_doubles > 0 && ['Possible doubles', count(story.possible_doubles)],
-      ['Spent', money(story.spent_micros)],
+      ['Spent', priced(story.spent_micros, story.attempts.filter(wasAnswered).length)],
       story.error && ['Why', story.error.message],
     ]));
     places.letter([story.letter, story.on_replay], () => letterOf(story, load));
@@ -132,7 +147,7 @@ export function order({ rest }) {
       if (isNew) frame();
       show();
     } catch (error) {
-      if (!leaving.signal.aborted && !story) fill(body, trouble(error), el('p', {}, el('a', { href: '#/search' }, 'Search')));
+      if (!leaving.signal.aborted && !story) fill(body, unloaded(error), el('p', {}, el('a', { href: '#/search' }, 'Search')));
     }
     body.setAttribute('aria-busy', 'false');
     isAsking = false;
@@ -149,5 +164,5 @@ export function order({ rest }) {
     seen += 1;
     if (story?.status === 'pending' || (story?.letter && seen % EVERY === 0)) load();
   };
-  return { title: 'Order', node, update, close: () => leaving.abort() };
+  return { title: 'Order', node, update, load, close: () => leaving.abort() };
 }

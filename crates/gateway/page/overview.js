@@ -1,9 +1,8 @@
 // The overview: everything that moves, on one sheet. It is built once, and each snapshot only changes what changed.
 
-import { button, el, place, say, scrolled, speak, table } from './dom.js';
-import { ask } from './ask.js';
-import { confirmed } from './dialog.js';
-import { ago, count, countShort, moneyShort, rate, share, span } from './figures.js';
+import { release } from './deeds.js';
+import { button, el, fill, place, say, scrolled, table } from './dom.js';
+import { PRICE_NOT_KNOWN, ago, count, countShort, isUnpriced, moneyShort, priced, rate, share, span } from './figures.js';
 import * as live from './live.js';
 import { overTime, gauge, parts, spark } from './plot.js';
 import { ofAlert, ofProvider, sign } from './standing.js';
@@ -12,24 +11,19 @@ const PHASES = [['Queued', 'm4'], ['Held', 'm3'], ['Submitting', 'm5'], ['Solvin
 const WINDOWS = [['5 min', 300_000], ['15 min', 900_000], ['1 hour', 3_600_000]];
 const SPARK_POINTS = 60;
 
+/** A figure, or why there is none; what does not change is left alone. */
+function put(node, figure) {
+  if (node.textContent !== (figure.textContent ?? figure)) fill(node, figure);
+}
+
 function dial(label, traits = {}) {
   const [value, note, line] = [el('p', { class: 'figure' }, '–'), el('p', { class: 'note' }), spark()];
   const node = el('section', { class: 'dial', ...traits }, el('h2', {}, label), value, note, line.node);
-  return { node, set: (figure, words, values) => { say(value, figure); say(note, words); line.update(values); } };
+  return { node, set: (figure, words, values) => { put(value, figure); say(note, words); line.update(values); } };
 }
 
 function card(title, id, ...inner) {
   return el('section', { class: 'card', 'aria-labelledby': id }, el('h2', { id }, title), inner);
-}
-
-async function release() {
-  const done = await confirmed({
-    title: 'Let held orders go on?',
-    content: el('p', {}, 'Do this when the provider’s account is mended. Every order that was held for it is submitted again, and paid for.'),
-    verb: 'Let them go on',
-    deed: () => ask('/v1/admin/release', { method: 'POST' }),
-  });
-  if (done) speak('Released.');
 }
 
 function providers(snapshot) {
@@ -82,14 +76,14 @@ function alertsStrip(list) {
 
 function money(today) {
   const bought = [
-    { name: 'Spent', value: Math.max(0, today.cost_micros - today.wasted_micros), mark: 'm1' },
-    { name: 'Wasted', value: today.wasted_micros, mark: 'm3' },
-    { name: 'Saved', value: today.saved_micros, mark: 'm2' },
+    { name: 'Spent', value: Math.max(0, today.cost_micros - today.wasted_micros), of: today.cost_micros ? 0 : today.solved, mark: 'm1' },
+    { name: 'Wasted', value: today.wasted_micros, of: today.wasted, mark: 'm3' },
+    { name: 'Saved', value: today.saved_micros, of: today.joined + today.cached, mark: 'm2' },
   ];
   const origins = [['Bought', today.paid], ['Joined', today.joined], ['Cached', today.cached], ['From stock', today.from_stock]];
   return [
     parts(bought, 'Money today, in millionths'),
-    el('dl', { class: 'keyed' }, bought.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, moneyShort(part.value))))),
+    el('dl', { class: 'keyed' }, bought.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, priced(part.value, part.of, { write: moneyShort }))))),
     el('dl', { class: 'facts' }, [['Asked', today.asked], ...origins, ['Retried', today.retried], ['Possible doubles', today.possible_doubles]]
       .map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, count(value))))),
   ];
@@ -142,9 +136,12 @@ export function overview() {
     dials.open.set(countShort(orders.open), `${rate(rates.asked)}/s asked`, recent.map((point) => point.open));
     dials.solved.set(`${rate(rates.solved)}/s`, `${countShort(today.solved)} today`, recent.map((point) => point.solved));
     dials.latency.set(span(times.p50), times.count ? `95 % within ${span(times.p95)}` : 'nothing solved lately', recent.map((point) => point.p50));
-    dials.spent.set(moneyShort(today.cost_micros), `${countShort(today.paid)} paid, ${countShort(today.retried)} retried`, recent.map((point) => point.paid));
+    const onTile = { write: moneyShort, isShort: true };
+    const unless = (isUnknown) => (isUnknown ? `${PRICE_NOT_KNOWN}; ` : '');
+    dials.spent.set(priced(today.cost_micros, today.solved, onTile), `${unless(isUnpriced(today.cost_micros, today.solved))}${countShort(today.paid)} paid, ${countShort(today.retried)} retried`, recent.map((point) => point.paid));
     const saved = today.joined + today.cached + today.from_stock;
-    dials.saved.set(moneyShort(today.saved_micros), `${countShort(saved)} of ${countShort(today.asked)} not bought anew`, recent.map((point) => point.joined + point.cached + point.from_stock));
+    const shared = today.joined + today.cached;
+    dials.saved.set(priced(today.saved_micros, shared, onTile), `${unless(isUnpriced(today.saved_micros, shared))}${countShort(saved)} of ${countShort(today.asked)} not bought anew`, recent.map((point) => point.joined + point.cached + point.from_stock));
     dials.dead.set(countShort(orders.dead), orders.dead ? 'wait for a person' : 'nothing waits for a person', recent.map((point) => point.dead));
   }
 

@@ -4,7 +4,9 @@
 import { el, fill, say, svg, table } from './dom.js';
 import { hourAndMinute, timeOfDay } from './figures.js';
 
-const LEFT = 46;
+/** Beside the longest of its labels, about as wide as a character of theirs is at most. */
+const LEFT_MIN = 46;
+const CHAR_WIDTH = 6.6;
 const RIGHT = 20;
 const TOP = 10;
 const BOTTOM = 22;
@@ -59,8 +61,9 @@ export function overTime({ title, unit, series, format, stacked = false }) {
   let shown = { points: [], from: 0, to: 1 };
   let pointed = null;
   let box = { width: 0, height: 0 };
+  let left = LEFT_MIN;
 
-  const x = (at) => LEFT + ((at - shown.from) / Math.max(1, shown.to - shown.from)) * (box.width - LEFT - RIGHT);
+  const x = (at) => left + ((at - shown.from) / Math.max(1, shown.to - shown.from)) * (box.width - left - RIGHT);
   const nearest = (at) => shown.points.reduce((best, point) => (!best || Math.abs(point.at - at) < Math.abs(best.at - at) ? point : best), null);
 
   function label() {
@@ -106,13 +109,14 @@ export function overTime({ title, unit, series, format, stacked = false }) {
       return stacked ? all.reduce((sum, n) => sum + n, 0) : Math.max(...all);
     };
     const { top, steps } = scale(Math.max(0, ...points.map(high)));
+    left = Math.max(LEFT_MIN, 12 + CHAR_WIDTH * Math.max(...steps.map((step) => format(step).length)));
     const y = (value) => height - BOTTOM - (value / top) * (height - TOP - BOTTOM);
     drawing.setAttribute('viewBox', `0 0 ${width} ${height}`);
     cursor.setAttribute('y2', height - BOTTOM);
     fill(drawing,
       steps.map((step) => [
-        svg('line', { class: step === 0 ? 'axis' : 'rule', x1: LEFT, x2: width - RIGHT, y1: round(y(step)), y2: round(y(step)) }),
-        svg('text', { class: 'tick', x: LEFT - 8, y: round(y(step)) + 4, 'text-anchor': 'end' }, format(step)),
+        svg('line', { class: step === 0 ? 'axis' : 'rule', x1: left, x2: width - RIGHT, y1: round(y(step)), y2: round(y(step)) }),
+        svg('text', { class: 'tick', x: left - 8, y: round(y(step)) + 4, 'text-anchor': 'end' }, format(step)),
       ]),
       timeSteps(from, to).map((at) => svg('text', { class: 'tick', x: round(x(at)), y: height - 5, 'text-anchor': 'middle' }, hourAndMinute(at))),
       points.length ? shapes(points, y) : svg('text', { class: 'tick', x: width / 2, y: height / 2, 'text-anchor': 'middle' }, 'Nothing measured yet'),
@@ -126,7 +130,7 @@ export function overTime({ title, unit, series, format, stacked = false }) {
 
   drawing.addEventListener('pointermove', (event) => {
     const edge = drawing.getBoundingClientRect();
-    pointed = shown.from + ((event.clientX - edge.left - LEFT) / (edge.width - LEFT - RIGHT)) * (shown.to - shown.from);
+    pointed = shown.from + ((event.clientX - edge.left - left) / (edge.width - left - RIGHT)) * (shown.to - shown.from);
     label();
   });
   drawing.addEventListener('pointerleave', () => {
@@ -178,9 +182,9 @@ export function gauge({ value, more = 0, wanted, most, label }) {
 }
 
 /** Bars for named things, the largest first as they come: {name, parts: [{name, value, mark}], text}. */
-export function bars(rows, title) {
+export function bars(rows, title, { hasLongNames = false } = {}) {
   const most = Math.max(0, ...rows.map((row) => row.parts.reduce((sum, part) => sum + part.value, 0)));
-  return el('ul', { class: 'bars', 'aria-label': title }, rows.map((row) => {
+  return el('ul', { class: hasLongNames ? 'bars long' : 'bars', 'aria-label': title }, rows.map((row) => {
     let from = 0;
     const shapes = row.parts.map((part) => {
       const width = most ? (part.value / most) * 100 : 0;
@@ -188,7 +192,7 @@ export function bars(rows, title) {
       from += width;
       return shape;
     });
-    return el('li', {}, el('span', { class: 'name' }, row.name),
+    return el('li', {}, el('span', { class: 'name', title: row.name }, row.name),
       svg('svg', { viewBox: '0 0 100 10', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, svg('rect', { width: 100, height: 10, class: 'empty' }), shapes),
       el('span', { class: 'value' }, row.text));
   }));

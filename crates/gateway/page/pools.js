@@ -1,8 +1,8 @@
 // The pools: the level of each against its size, why it has that size, what is asked of it, and what it spends.
 
 import { ask } from './ask.js';
-import { trouble } from './dialog.js';
-import { el, facts, fill, place } from './dom.js';
+import { unloaded } from './dialog.js';
+import { el, facts, place } from './dom.js';
 import { ago, count, millis, money, rate, share, span } from './figures.js';
 import { gauge } from './plot.js';
 import { sign } from './standing.js';
@@ -51,7 +51,7 @@ export function pools() {
       const said = await ask('/v1/pools', { signal: leaving.signal });
       shown(said.pools, (all) => (all.length ? all.map(pool) : el('p', { class: 'empty' }, 'No pool is set up. ', el('code', {}, 'quittance pool set'), ' sets one up.')));
     } catch (error) {
-      if (!leaving.signal.aborted) fill(list, trouble(error));
+      if (!leaving.signal.aborted) shown(error.message, () => unloaded(error));
     }
   }
 
@@ -61,5 +61,5 @@ export function pools() {
     seen += 1;
     if (seen % EVERY === 0) load();
   };
-  return { title: 'Pools', node, update, close: () => leaving.abort() };
+  return { title: 'Pools', node, update, load, close: () => leaving.abort() };
 }

@@ -1,7 +1,7 @@
 // The settings in force, and where each came from. Secrets are never among them: only whether they are set.
 
 import { ask } from './ask.js';
-import { trouble } from './dialog.js';
+import { unloaded } from './dialog.js';
 import { el, fill, scrolled, table } from './dom.js';
 import { count } from './figures.js';
 
@@ -20,16 +20,22 @@ export function settings() {
     fill(list, some.length ? scrolled('Settings', table('Settings in force', HEADS, some.map((one) => ({
       traits: { class: one.origin === 'default' ? 'usual' : null },
       cells: [el('code', {}, one.name), el('span', { class: 'raw' }, String(one.value)), one.origin],
-    })))) : el('p', { class: 'empty' }, 'No setting matches.'));
+    })), { class: 'stacked' })) : el('p', { class: 'empty' }, 'No setting matches.'));
   }
 
   const filter = el('input', { id: 'setting', type: 'search', autocomplete: 'off', spellcheck: 'false', on: { input: show } });
   const node = el('div', {}, el('div', { class: 'head' }, el('h1', {}, 'Settings in force'), number),
     el('div', { class: 'filters' }, el('div', { class: 'field' }, el('label', { for: 'setting' }, 'Find'), filter)), list);
 
-  ask('/v1/admin/settings', { signal: leaving.signal }).then((said) => {
-    all = said.settings;
-    show();
-  }, (error) => leaving.signal.aborted || fill(list, trouble(error)));
-  return { title: 'Settings', node, close: () => leaving.abort() };
+  async function load() {
+    try {
+      all = (await ask('/v1/admin/settings', { signal: leaving.signal })).settings;
+      show();
+    } catch (error) {
+      if (!leaving.signal.aborted) fill(list, unloaded(error));
+    }
+  }
+
+  load();
+  return { title: 'Settings', node, load, close: () => leaving.abort() };
 }

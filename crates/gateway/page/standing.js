@@ -17,7 +17,8 @@ export function sign(manner, text) {
 }
 
 export const ofOrder = (order) => sign(ORDERS[order.status] ?? 'off', order.status === 'pending' ? order.phase : order.status);
-export const ofProvider = (provider) => sign(PROVIDERS[provider.state] ?? 'off', provider.state);
+// A circuit that is open is a broken one to many people on call, so the daemon's word for a good one is not shown.
+export const ofProvider = (provider) => sign(PROVIDERS[provider.state] ?? 'off', provider.state === 'open' ? 'OK' : provider.state);
 
 export function ofAlert(alert) {
   if (alert.cleared_at) return sign('good', 'cleared');

@@ -59,6 +59,13 @@ impl Serve {
         self.https.replace("127.0.0.1", "localhost")
     }
 
+    /// It is gone without a word; what is left can be served again, at the same address.
+    pub(crate) fn killed(self) -> Room {
+        let Self { mut child, room, .. } = self;
+        child.kill();
+        room
+    }
+
     /// Nothing in it broke while nobody looked.
     pub(crate) fn end_in_peace(mut self) {
         assert!(self.child.0.try_wait().expect("a child of ours can be asked").is_none(), "it has ended");

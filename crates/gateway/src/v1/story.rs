@@ -173,7 +173,11 @@ impl Story {
             spent: decimal(spent),
             spent_micros: spent.0,
             params: params.map(|(name, value)| (name.clone(), cut(shown_param(name, value)))).collect(),
-            attempts: order.attempts.iter().map(ToldAttempt::of).collect(),
+            attempts: order
+                .attempts
+                .iter()
+                .map(|attempt| ToldAttempt::of(attempt, &order.story.entries))
+                .collect(),
             story: order.story.entries.iter().map(ToldBeat::of).collect(),
             left_out: order.story.left_out,
             letter: order.letter().map(|letter| ToldLetter {
@@ -193,10 +197,17 @@ impl Story {
 }
 
 impl ToldAttempt {
-    fn of(attempt: &Attempt) -> Self {
+    /// An attempt that came to nothing has forgotten its task; whoever asks the provider about it finds it in the story.
+    fn of(attempt: &Attempt, story: &[Entry]) -> Self {
+        let in_story = || {
+            story.iter().rev().find_map(|entry| match &entry.beat {
+                Beat::Accepted { attempt: number, task } if *number == attempt.number => Some(task.clone()),
+                _ => None,
+            })
+        };
         let task = match &attempt.progress {
             Progress::Solving { task } | Progress::Trailing { task, .. } => Some(task.clone()),
-            _ => attempt.task.clone(),
+            _ => attempt.task.clone().or_else(in_story),
         };
         Self {
             number: attempt.number,

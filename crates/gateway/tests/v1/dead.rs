@@ -118,6 +118,13 @@ async fn a_story_tells_everything_but_secrets_and_takes_a_note() {
     let attempts = story["attempts"].as_array().unwrap();
     assert_eq!(attempts.len(), 3);
     assert_eq!((&attempts[0]["number"], &attempts[0]["progress"]), (&json!(1), &json!("faulted")));
+    let beats = story["story"].as_array().unwrap();
+    for attempt in attempts {
+        let taken =
+            beats.iter().find(|beat| beat["name"] == "accepted" && beat["attempt"] == attempt["number"]);
+        let task = attempt["task"].as_str().expect("what was taken has a task, whatever came of it");
+        assert!(taken.unwrap()["what"].as_str().unwrap().ends_with(&format!("task {task}")), "{attempt}");
+    }
     let names: Vec<&str> =
         story["story"].as_array().unwrap().iter().map(|beat| beat["name"].as_str().unwrap()).collect();
     assert_eq!((names[0], *names.last().unwrap()), ("placed", "buried"), "{names:?}");

@@ -24,7 +24,7 @@ fn a_theme_that_was_chosen_is_remembered() {
 #[test]
 fn the_page_is_used_with_keys_alone() {
     let sim = Sim::start();
-    let serve = graveyard(&sim, 1);
+    let serve = graveyard(&sim, 3);
     Play::run("keys", &serve);
     serve.end_in_peace();
 }

@@ -58,6 +58,21 @@ fn a_storm_is_seen_as_it_happens_and_a_broken_line_is_said() {
 }
 
 #[test]
+fn views_that_could_not_be_loaded_are_loaded_when_the_line_is_back() {
+    let sim = Sim::start();
+    let serve = daemon(&sim, &[]);
+    let mut play = Play::start("outage", &serve);
+    play.reaches("watching");
+    let room = serve.killed();
+    play.goes_on();
+    play.reaches("lost");
+    let serve = Serve::start(room);
+    play.goes_on();
+    play.ends();
+    serve.end_in_peace();
+}
+
+#[test]
 fn an_alert_rises_is_seen_by_a_person_and_clears() {
     let sim = Sim::start();
     let serve = daemon(&sim, &[]);
