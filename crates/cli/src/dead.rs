@@ -3,13 +3,17 @@
 
 mod bulk;
 mod carry;
+mod cost;
 mod filter;
 mod one;
+mod outcome;
 mod shown;
 
 use crate::config::{Config, Environment};
 use crate::exit::{Exit, Trouble};
+use crate::interruption::Interruption;
 use crate::office::Office;
+use crate::output;
 use bulk::Many;
 use clap::{Args, Subcommand};
 use filter::FilterArgs;
@@ -27,6 +31,7 @@ Examples:
   quittance dead replay --all --dry-run               how many, and what it would cost
   quittance dead replay --site shop.example.org --rate 20/s --yes
   quittance dead replay --resume     go on with what was interrupted
+  quittance dead stop                end what is under way; what was done stays done
   quittance dead export --out letters.jsonl && quittance dead import letters.jsonl
   quittance dead list --json | jq -r '.[].order'
 
@@ -35,19 +40,21 @@ Dead letters are never removed by themselves. An export holds every parameter, s
 
 With --all or a filter, what is to be done stands in the store: it survives a crash of this process and of
 the daemon, does each letter once, and leaves alone what dies again meanwhile. The same command again, --resume,
-or a daemon goes on with it.
+or a daemon goes on with it. A replay waits until all that was replayed has come to something, here or in the daemon,
+and says how many were answered. Ctrl-C ends the wait only: a daemon goes on until `quittance dead stop`.
 
 A daemon that has an embedded store to itself is asked over HTTP; if an operator's key is configured (`admin`),
 put it into QUITTANCE_ADMIN_KEY.
 
 Exit codes:
   0  done (replay: all of them were answered)
-  1  there is no such dead letter, or a replay came to nothing
+  1  there is no such dead letter, or what was replayed failed or died again
   2  the command was not understood, the key names more than one, or a great many need --yes
   3  the result could not be written
   4  the configuration is wrong
   5  the store cannot be opened or used
-  6  the provider does not accept the account; the order is kept";
+  6  the provider does not accept the account; the orders are kept
+  130,143  ended by a signal";
 
 #[derive(Args, Debug)]
 pub(crate) struct DeadArgs {
@@ -80,6 +87,15 @@ enum DeadCommand {
     Replay(ManyArgs),
     /// Give dead letters up for good
     Drop(ManyArgs),
+    /// End bulk work that is under way; what was done stays done
+    Stop {
+        /// Its number, as --json tells it; all that is under way, if not said
+        #[arg(value_name = "NUMBER")]
+        number: Option<u64>,
+        /// Print a line of JSON for each
+        #[arg(long)]
+        json: bool,
+    },
     /// Write dead letters down, whole, one a line
     Export {
         #[command(flatten)]
@@ -125,7 +141,7 @@ struct ManyArgs {
     /// Go on with what was begun before and is not done
     #[arg(long, conflicts_with_all = ["keys", "all", "dry_run"])]
     resume: bool,
-    /// Print a line of JSON for each
+    /// Print a line of JSON for each that is named; of a great many, one that sums up
     #[arg(long)]
     json: bool,
 }
@@ -139,6 +155,7 @@ pub(crate) async fn run(args: DeadArgs, config: &Config, environment: &Environme
         DeadCommand::Show { key, json } => shown::show(&find().await?, &key, json).await,
         DeadCommand::Export { filter, out } => carry::export(&find().await?, &filter.query()?, out).await,
         DeadCommand::Import { file, json } => carry::import(&find().await?, &file, json).await,
+        DeadCommand::Stop { number, json } => bulk::stop(&find().await?, number, json).await,
         DeadCommand::Note { key, text } => one::note(&find().await?, &key, &text).await,
         DeadCommand::Replay(args) if !args.keys.is_empty() => {
             let office = Office::at_work(config, environment).await?;
@@ -168,7 +185,24 @@ async fn many(
         }
     }
     let office = Office::at_work(config, environment).await?;
-    let done = many.carry_out(&office, args.resume).await;
+    let done = match office {
+        // A second Ctrl-C must end it, too: nobody listens for one where this process does the work.
+        Office::Here(_) => many.carry_out(&office, args.resume).await,
+        Office::There(_) => attended(many.carry_out(&office, args.resume)).await,
+    };
     office.close().await;
     done
+}
+
+/// Whoever leaves a daemon at work is told so.
+async fn attended(work: impl Future<Output = Result<Exit, Trouble>>) -> Result<Exit, Trouble> {
+    let interruption = Interruption::listen()
+        .map_err(|error| Trouble::new(Exit::Bad, format!("signals cannot be listened for: {error}")))?;
+    tokio::select! {
+        done = work => done,
+        () = interruption.came() => {
+            output::tell("\nthe daemon goes on with it; `quittance dead stop` stops it\n");
+            Ok(Exit::Interrupted)
+        }
+    }
 }

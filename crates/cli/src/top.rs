@@ -55,15 +55,26 @@ pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environmen
     let office = Office::find(config, environment).await?;
     let is_screen = io::stdout().is_terminal() && io::stdin().is_terminal();
     if args.json {
-        let told: Value = office.read(NOW).await?;
+        let mut told: Value = office.read(NOW).await?;
+        if matches!(office, Office::Here(_)) {
+            told["providers"] = Value::Array(Vec::new());
+        }
         return output::print(&format!("{told:#}\n")).map(|()| Exit::Done);
     }
     if args.once || !is_screen {
-        let told: Picture = office.read(NOW).await?;
+        let told = seen_from(&office, office.read(NOW).await?);
         return output::print(&words::page(&told)).map(|()| Exit::Done);
     }
     let pictures = Pictures::of(&office).await?;
     terminal::watch(&office, pictures).await
+}
+
+/// A picture without what its painter cannot know.
+fn seen_from(office: &Office, picture: Picture) -> Picture {
+    match office {
+        Office::Here(_) => picture.without_provider_states(),
+        Office::There(_) => picture,
+    }
 }
 
 /// The pictures of a stream, one after the other.

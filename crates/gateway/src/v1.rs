@@ -17,6 +17,7 @@ mod metrics;
 mod moment;
 mod nodes;
 mod orders;
+mod outcome;
 mod page;
 mod pool_wish;
 mod pools;
@@ -206,6 +207,7 @@ fn routes() -> (Router<Room>, utoipa::openapi::OpenApi) {
         .routes(routes!(dead::import))
         .routes(routes!(bulk::list, bulk::begin))
         .routes(routes!(bulk::read, bulk::stop))
+        .routes(routes!(outcome::outcome))
         .routes(routes!(dead::replay))
         .routes(routes!(dead::drop_dead))
         .routes(routes!(admin::release))

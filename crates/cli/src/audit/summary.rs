@@ -95,7 +95,11 @@ impl Summary {
         _ = match (self.paid.cmp(&paid), self.cost_micros == micros) {
             (std::cmp::Ordering::Equal, true) => writeln!(text, ": the same"),
             (std::cmp::Ordering::Greater, _) => {
-                writeln!(text, "; the other {} were counted on another day", self.paid - paid)
+                writeln!(
+                    text,
+                    "; the other {} were counted on another day, or in another store",
+                    self.paid - paid
+                )
             }
             _ => {
                 let money = amount(micros.saturating_sub(self.cost_micros));

@@ -1,6 +1,7 @@
 //! One dead letter, or a few that are named: found by the beginning of its key, sent on its way, given up, noted.
 
 use super::filter::{short, text};
+use super::outcome::is_accepted;
 use super::shown::unreadable;
 use crate::exit::{Exit, Trouble};
 use crate::office::{Office, Refusal};
@@ -15,6 +16,8 @@ use std::time::Duration;
 
 /// How often a daemon is asked how an order stands.
 const LOOK: Duration = Duration::from_millis(500);
+/// In how many of these looks it is asked about the provider.
+const LOOKS: u32 = 4;
 
 /// The one dead letter that this key, or its beginning, names. What begins so stands in one place, so two are enough to read.
 pub(super) async fn find(office: &Office, typed: &str) -> Result<Value, Trouble> {
@@ -101,10 +104,15 @@ async fn followed(node: &Quittance, key: &str, as_json: bool) -> Result<(bool, S
 /// What became of an order that the daemon carries out. The answer is for whoever placed it, and not told here.
 async fn watched(office: &Office, key: &str, as_json: bool) -> Result<(bool, String), Trouble> {
     let mut progress = output::Progress::start(&format!("order {}", short(key)));
+    let mut looks = 0;
     let order = loop {
         let order: Value = office.read(&format!("/v1/admin/orders/{key}")).await?;
         if text(&order, "status") != "pending" {
             break order;
+        }
+        looks += 1;
+        if looks % LOOKS == 0 && text(&order, "phase") == "queued" {
+            is_accepted(office).await?;
         }
         progress.show(text(&order, "phase"));
         tokio::time::sleep(LOOK).await;

@@ -26,7 +26,7 @@ async fn pages(
     mut each: impl FnMut(&[Value]) -> Result<(), Trouble>,
 ) -> Result<usize, Trouble> {
     let (mut seen, mut after) = (0, String::new());
-    while seen < limit {
+    loop {
         let path = format!("/v1/admin/dead?limit={}{after}&{query}", PAGE.min(limit - seen));
         let told: Value = office.read(path.trim_end_matches('&')).await?;
         let letters = told["orders"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -34,8 +34,17 @@ async fn pages(
         each(letters)?;
         match told["next"].as_str() {
             Some(next) => after = format!("&after={next}"),
-            None => break,
+            None => return Ok(seen),
         }
+        if seen >= limit {
+            break;
+        }
+    }
+    // Where to go on is also told when nothing is left there.
+    let path = format!("/v1/admin/dead?limit=1{after}&{query}");
+    let rest: Value = office.read(path.trim_end_matches('&')).await?;
+    if rest["next"].is_string() || rest["orders"].as_array().is_some_and(|letters| !letters.is_empty()) {
+        output::tell(&format!("the first {seen}; --limit N shows more\n"));
     }
     Ok(seen)
 }

@@ -107,7 +107,7 @@ impl View {
     }
 
     fn wide(&self, frame: &mut Frame<'_>, area: Rect) {
-        let rows = Layout::vertical([Constraint::Length(8), Constraint::Min(4), Constraint::Min(4)]);
+        let rows = Layout::vertical([Constraint::Length(9), Constraint::Min(4), Constraint::Min(4)]);
         let [first, second, third] = rows.areas(area);
         let columns = [Constraint::Length(24), Constraint::Min(40), Constraint::Length(34)];
         let [orders, throughput, today] = Layout::horizontal(columns).areas(first);
@@ -133,7 +133,7 @@ impl View {
             alerts,
             Constraint::Length(8),
             Constraint::Length(7),
-            Constraint::Length(8),
+            Constraint::Length(9),
             Constraint::Min(3),
             Constraint::Min(3),
             Constraint::Min(3),

@@ -30,11 +30,22 @@ impl Picture {
         self.rates.get(line).copied().unwrap_or_default()
     }
 
+    /// Whoever only looks has never asked a provider for anything: that none has refused him says nothing.
+    pub(super) fn without_provider_states(mut self) -> Self {
+        for provider in &mut self.providers {
+            *provider = Provider { name: std::mem::take(&mut provider.name), ..Provider::default() };
+        }
+        self
+    }
+
     /// Those that stand.
     pub(super) fn standing(&self) -> impl Iterator<Item = &Alert> {
         self.alerts.iter().filter(|alert| alert.cleared_at.is_none())
     }
 }
+
+/// The state of a provider that nobody here gives work to.
+pub(super) const UNKNOWN: &str = "";
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

@@ -145,7 +145,7 @@ pub(super) async fn watch(office: &Office, pictures: Pictures) -> Result<Exit, T
 async fn next(office: &Office, pictures: &mut Option<Pictures>) -> Result<super::Picture, Trouble> {
     if let Some(watched) = pictures {
         if let Some(picture) = watched.next().await {
-            return Ok(picture);
+            return Ok(super::seen_from(office, picture));
         }
         *pictures = None;
         return Err(Trouble::new(Exit::Store, "the daemon has hung up; it is asked again"));

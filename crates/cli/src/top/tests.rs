@@ -17,7 +17,7 @@ fn picture() -> Picture {
             "phases": { "queued": 10, "held": 2, "submitting": 4, "solving": 1200, "unsure": 18 } },
         "rates": { "asked": 120.5, "joined": 80.0, "cached": 10.0, "from_stock": 5.0, "paid": 25.5, "solved": 24.0 },
         "latency_ms": { "p50": 12_300, "p95": 31_000, "p99": null, "count": 77 },
-        "today": { "asked": 900, "solved": 800, "failed": 7, "cost_micros": 2_990_000, "saved_micros": 1_500_000 },
+        "today": { "asked": 123_456, "solved": 120_000, "failed": 123_457, "cost_micros": 2_990_000, "saved_micros": 1_500_000 },
         "balance": { "balance_micros": 12_500_000, "threads": null },
         "providers": [{ "name": "ma\u{1b}[31min", "state": "paused", "fault": { "class": "broke", "code": "ERROR\u{7}" } }],
         "pools": [{ "name": "warm", "enabled": true, "level": { "size": 4, "fresh": 0, "on_their_way": 2 }, "demand": { "hit_rate": 0.5 } }],
@@ -54,6 +54,8 @@ fn a_wide_screen_shows_everything_beside_each_other() {
         "unsure     about 18",
         "asked 120.5/s",
         "took p50 12.3 s  p95 31.0 s  p99 -",
+        "asked 123456  solved 120000",
+        "failed 123457",
         "spent 2.99",
         "saved 1.5",
         "balance 12.5",
@@ -107,6 +109,16 @@ fn where_there_is_no_screen_all_of_it_is_told_in_lines() {
         assert!(page.contains(words), "{words} is not in\n{page}");
     }
     assert!(!words::page(&Picture::default()).contains("\npools\n"), "what there is none of is left out");
+}
+
+#[test]
+fn a_provider_that_is_well_is_ok_and_one_that_nobody_here_asks_is_not_judged() {
+    let mut well = picture();
+    well.providers[0].state = "open".into();
+    well.providers[0].fault = None;
+    assert!(words::page(&well).contains("min ok\n"), "{}", words::page(&well));
+    let unknown = words::page(&picture().without_provider_states());
+    assert!(unknown.contains("min not known here: a daemon knows\n"), "{unknown}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What is said of each part, in lines: the same on the screen, in a window of it, and on a pipe. Whatever came from outside stands
 //! in them as text.
 
-use super::picture::{Alert, Node, Picture, Pool, Provider};
+use super::picture::{Alert, Node, Picture, Pool, Provider, UNKNOWN};
 use crate::output::{harmless, roughly};
 use quittance_lifecycle::Money;
 use std::time::Duration;
@@ -79,7 +79,8 @@ pub(super) fn throughput(picture: &Picture) -> Vec<Line> {
 pub(super) fn today(picture: &Picture) -> Vec<Line> {
     let (asked, solved) = (picture.today("asked"), picture.today("solved"));
     let mut lines = vec![
-        plain(format!("asked {asked}  solved {solved}  failed {}", picture.today("failed"))),
+        plain(format!("asked {asked}  solved {solved}")),
+        plain(format!("failed {}", picture.today("failed"))),
         plain(format!("spent {}", money(picture, "cost_micros"))),
         (Tone::Good, format!("saved {}", money(picture, "saved_micros"))),
         plain(format!("wasted {}", money(picture, "wasted_micros"))),
@@ -94,12 +95,14 @@ pub(super) fn today(picture: &Picture) -> Vec<Line> {
 }
 
 fn provider(provider: &Provider, now_ms: u64) -> Line {
-    let tone = match provider.state.as_str() {
-        "open" => Tone::Good,
-        "slowed" | "busy" => Tone::Uneasy,
-        _ => Tone::Bad,
+    // An open circuit is a broken one to many: what is well is said to be so.
+    let (tone, state) = match provider.state.as_str() {
+        "open" => (Tone::Good, "ok".to_owned()),
+        UNKNOWN => (Tone::Plain, "not known here: a daemon knows".to_owned()),
+        state @ ("slowed" | "busy") => (Tone::Uneasy, state.to_owned()),
+        state => (Tone::Bad, harmless(state)),
     };
-    let mut text = format!("{} {}", harmless(&provider.name), harmless(&provider.state));
+    let mut text = format!("{} {state}", harmless(&provider.name));
     if let Some(spacing) = provider.spacing_ms {
         text += &format!(", one each {spacing} ms");
     }

@@ -15,7 +15,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
 use quittance_engine::{BulkError, PER_SECOND_MAX};
-use quittance_lifecycle::LetterCause;
+use quittance_lifecycle::{LetterCause, OnReplay};
 use quittance_ports::{BulkSheet, Deed, StoreError, Which};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -64,6 +64,10 @@ pub(super) struct DryRun {
     would_pay: u64,
     /// What that would cost, by what answers of the same kind have cost lately, in millionths.
     cost_micros: u64,
+    /// How many of those that may be paid for nobody knows the price of: they are not in `cost_micros`.
+    unpriced: u64,
+    /// How many may be paid for although an earlier attempt may have been paid for, too.
+    may_pay_twice: u64,
     by_cause: BTreeMap<&'static str, u64>,
     unreadable: u64,
     /// Where to go on, as `after`; absent if these were all.
@@ -213,10 +217,7 @@ pub(super) async fn read(
     _: Operator,
     Number(number): Number,
 ) -> Result<Response, Refused> {
-    let bulks = room.desk.engine().bulks().await.map_err(|error| store_trouble(&error))?;
-    let found = bulks.iter().find(|sheet| sheet.number == number);
-    let found = found.ok_or_else(|| Code::UnknownBulk.plain())?;
-    Ok(super::json(StatusCode::OK, &Bulk::of(found)))
+    Ok(super::json(StatusCode::OK, &Bulk::of(&room.sheet(number).await?)))
 }
 
 /// Stops bulk work; what was done stays done
@@ -247,7 +248,7 @@ fn not_done(why: BulkError) -> Refused {
 }
 
 /// The work that the path names. What is no number names none.
-pub(super) struct Number(u64);
+pub(super) struct Number(pub(super) u64);
 
 impl FromRequestParts<Room> for Number {
     type Rejection = Refused;
@@ -259,6 +260,11 @@ impl FromRequestParts<Room> for Number {
 }
 
 impl Room {
+    pub(super) async fn sheet(&self, number: u64) -> Result<BulkSheet, Refused> {
+        let bulks = self.desk.engine().bulks().await.map_err(|error| store_trouble(&error))?;
+        bulks.into_iter().find(|sheet| sheet.number == number).ok_or_else(|| Code::UnknownBulk.plain())
+    }
+
     /// What it would come to; nothing is done.
     async fn rehearse(&self, deed: Deed, asked: AskedLetters) -> Result<DryRun, StoreError> {
         let prices = self.prices().await?;
@@ -267,6 +273,8 @@ impl Room {
             letters: 0,
             would_pay: 0,
             cost_micros: 0,
+            unpriced: 0,
+            may_pay_twice: 0,
             by_cause: BTreeMap::new(),
             unreadable: 0,
             next: None,
@@ -291,10 +299,17 @@ impl Room {
         let Some(letter) = found.order.letter() else { return };
         told.letters += 1;
         *told.by_cause.entry(letter.cause.name()).or_default() += 1;
-        let price = prices.on_replay(self.desk.engine(), &found.order);
-        if let (Deed::Replay, Some(price)) = (deed, price) {
+        let engine = self.desk.engine();
+        if let (Deed::Replay, Some(price)) = (deed, prices.on_replay(engine, &found.order)) {
             told.would_pay += 1;
             told.cost_micros = told.cost_micros.saturating_add(price.0);
+            told.unpriced += u64::from(price.0 == 0);
+            // Whoever waits first buys all the same, if no word comes.
+            let is_second = matches!(
+                engine.on_replay(&found.order),
+                Some(OnReplay::MayPayTwice | OnReplay::WaitsFirst { .. })
+            );
+            told.may_pay_twice += u64::from(is_second);
         }
     }
 }

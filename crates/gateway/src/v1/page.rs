@@ -24,6 +24,16 @@ pub(super) enum Listed {
     All,
 }
 
+impl Listed {
+    pub(super) const fn which(self) -> Which {
+        match self {
+            Self::Open => Which::Open,
+            Self::Dead => Which::Dead,
+            Self::All => Which::All,
+        }
+    }
+}
+
 /// As it is typed.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -69,11 +79,7 @@ impl FromRequestParts<Room> for Asked {
     async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
         let query = Query::from_request_parts(parts, room).await.map_err(senseless)?;
         let Query(PageQuery { status, after, limit }) = query;
-        let which = match status.unwrap_or_default() {
-            Listed::Open => Which::Open,
-            Listed::Dead => Which::Dead,
-            Listed::All => Which::All,
-        };
+        let which = status.unwrap_or_default().which();
         Ok(Self { which, after: read_key("after", after.as_deref())?, limit: read_limit(limit)? })
     }
 }

@@ -14,13 +14,14 @@ const DAYS: u64 = 7;
 pub(super) struct Prices(BTreeMap<String, Money>);
 
 impl Prices {
-    /// What replaying it may cost; nothing is also what it costs where a price was never heard of.
+    /// What replaying it may cost; nothing is also what it costs where a price was never heard of. Answers whose price nobody
+    /// told stand in the books at nothing and pull the mean down: what the order itself says is the least.
     pub(super) fn on_replay(&self, engine: &Engine, order: &Order) -> Option<Money> {
         let terms = &order.terms;
         engine
             .on_replay(order)
             .filter(|replay| OnReplay::may_pay(*replay))
-            .map(|_| self.0.get(&terms.kind).copied().unwrap_or(terms.price))
+            .map(|_| self.0.get(&terms.kind).copied().unwrap_or_default().max(terms.price))
     }
 }
 

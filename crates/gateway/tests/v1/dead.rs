@@ -236,7 +236,7 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     let told = post(&room, "/v1/admin/dead/bulk", &dry).await.order(200);
     let cost = 3 * COST.0;
     let expected = json!({
-        "dry_run": true, "letters": 3, "would_pay": 3, "cost_micros": cost,
+        "dry_run": true, "letters": 3, "would_pay": 3, "cost_micros": cost, "unpriced": 0, "may_pay_twice": 0,
         "by_cause": { "retries_spent": 3 }, "unreadable": 0,
     });
     assert_eq!(told, expected);
@@ -272,6 +272,35 @@ async fn a_great_many_are_rehearsed_and_then_done() {
             tokio::task::yield_now().await;
         }
     }
+    // What became of them is told, and of those that nobody has replayed nothing is.
+    dies(&room, ANNA, "die-other", "https://shop.example.com/", json!({})).await;
+    let path = format!("/v1/admin/dead/bulk/{}/outcome", begun["number"]);
+    let outcome = loop {
+        let told = get(&room, &format!("{path}?status=all")).await;
+        if told["open"] == 0 {
+            break told;
+        }
+        room.pass(Duration::from_millis(50));
+        tokio::task::yield_now().await;
+    };
+    let expected = json!({ "open": 0, "held": 0, "working": 0, "answered": 0, "failed": 0, "dead": 3 });
+    assert_eq!(outcome, expected);
+    assert_eq!(get(&room, &path).await["dead"], 0, "without a word it is the open ones that are counted");
+    room.ask(Ask::get(format!("{path}?status=odd")).key(ADMIN)).await.must_be(422, "bad_params");
+    room.ask(Ask::get("/v1/admin/dead/bulk/99/outcome").key(ADMIN)).await.must_be(404, "unknown_bulk");
+}
+
+#[tokio::test]
+async fn what_nobody_knows_the_price_of_is_told() {
+    let room = Room::new().await;
+    dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
+    room.pass(Duration::from_secs(1));
+    let dry = json!({ "deed": "replay", "dry_run": true });
+    let told = post(&room, "/v1/admin/dead/bulk", &dry).await.order(200);
+    assert_eq!(
+        (&told["would_pay"], &told["unpriced"], &told["cost_micros"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
 }
 
 #[tokio::test]

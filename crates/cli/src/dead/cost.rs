@@ -1,0 +1,95 @@
+//! What it would come to, in words and for programs. A price that nobody knows is said to be unknown, and is never nothing.
+
+use super::filter::number;
+use crate::config::money;
+use quittance::lifecycle::Money;
+use quittance::sheet::Deed;
+use serde_json::{Value, json};
+
+#[derive(Default)]
+pub(super) struct Cost {
+    pub(super) letters: u64,
+    would_pay: u64,
+    micros: u64,
+    unpriced: u64,
+    may_pay_twice: u64,
+    unreadable: u64,
+}
+
+impl Cost {
+    /// One answer of a dry run.
+    pub(super) fn add(&mut self, told: &Value) {
+        self.letters += number(told, "letters");
+        self.would_pay += number(told, "would_pay");
+        self.micros = self.micros.saturating_add(number(told, "cost_micros"));
+        self.unpriced += number(told, "unpriced");
+        self.may_pay_twice += number(told, "may_pay_twice");
+        self.unreadable += number(told, "unreadable");
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let Self { letters, would_pay, micros, unpriced, may_pay_twice, unreadable } = self;
+        json!({ "dry_run": true, "letters": letters, "would_pay": would_pay,
+            "cost": money::render(Money(*micros)), "cost_micros": micros, "unpriced": unpriced,
+            "may_pay_twice": may_pay_twice, "unreadable": unreadable })
+    }
+
+    pub(super) fn words(&self, deed: Deed) -> String {
+        let Self { letters, would_pay, micros, unpriced, may_pay_twice, unreadable } = *self;
+        let (done, mut price) = match deed {
+            Deed::Drop => ("dropped", "nothing is paid for".to_owned()),
+            Deed::Replay => ("replayed", format!("{would_pay} of them may be paid for")),
+        };
+        if deed == Deed::Replay && would_pay > 0 {
+            let known = money::render(Money(micros));
+            price += &match would_pay.saturating_sub(unpriced) {
+                0 => ", at a price that nobody knows yet".to_owned(),
+                _ if unpriced == 0 => format!(", about {known}"),
+                priced => {
+                    format!(
+                        ": about {known} for {priced} of them, and nobody knows the price of the other {unpriced}"
+                    )
+                }
+            };
+        }
+        if may_pay_twice > 0 {
+            price += &format!("; {may_pay_twice} may be paid for a second time");
+        }
+        if unreadable > 0 {
+            price += &format!("; {unreadable} cannot be read, and are passed over");
+        }
+        format!("{letters} dead letters would be {done}; {price}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cost;
+    use quittance::sheet::Deed;
+    use serde_json::json;
+
+    fn words(told: &serde_json::Value) -> String {
+        let mut cost = Cost::default();
+        cost.add(told);
+        cost.words(Deed::Replay)
+    }
+
+    #[test]
+    fn a_price_that_nobody_knows_is_no_bargain() {
+        let mixed = json!({ "letters": 1511, "would_pay": 1511, "cost_micros": 26_910, "unpriced": 1502, "may_pay_twice": 69 });
+        assert_eq!(
+            words(&mixed),
+            "1511 dead letters would be replayed; 1511 of them may be paid for: about 0.02691 for 9 of them, and nobody \
+             knows the price of the other 1502; 69 may be paid for a second time"
+        );
+        let unknown = words(&json!({ "letters": 2, "would_pay": 2, "unpriced": 2 }));
+        assert!(
+            unknown.ends_with("2 of them may be paid for, at a price that nobody knows yet"),
+            "{unknown}"
+        );
+        let known = words(&json!({ "letters": 2, "would_pay": 2, "cost_micros": 5980 }));
+        assert!(known.ends_with("2 of them may be paid for, about 0.00598"), "{known}");
+        let nothing = words(&json!({ "letters": 2 }));
+        assert!(nothing.ends_with("0 of them may be paid for"), "{nothing}");
+    }
+}

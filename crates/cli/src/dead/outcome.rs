@@ -1,0 +1,95 @@
+//! What becomes of orders that were replayed, in this process or in the daemon: waited for, counted, and given up on while the
+//! provider does not accept the account, because only a person can mend that.
+
+use super::filter::{number, text};
+use crate::exit::{Exit, Trouble};
+use crate::office::Office;
+use crate::output::{self, harmless};
+use serde_json::Value;
+use std::time::Duration;
+
+/// How often somebody looks at orders that are on their way: all open ones are read for it.
+const LOOK: Duration = Duration::from_secs(1);
+/// A daemon has others to see to.
+const DAEMON_LOOK: Duration = Duration::from_secs(2);
+
+#[derive(Default)]
+pub(super) struct Outcome {
+    pub(super) open: u64,
+    working: u64,
+    pub(super) answered: u64,
+    pub(super) failed: u64,
+    pub(super) dead: u64,
+}
+
+impl Outcome {
+    /// A request reads so many records and no more: the sums are ours to add up.
+    async fn read(office: &Office, bulk: u64, status: &str) -> Result<Self, Trouble> {
+        let path = format!("/v1/admin/dead/bulk/{bulk}/outcome?status={status}");
+        let (mut sum, mut after) = (Self::default(), String::new());
+        loop {
+            let told: Value = office.read(&format!("{path}{after}")).await?;
+            sum.open += number(&told, "open");
+            sum.working += number(&told, "working");
+            sum.answered += number(&told, "answered");
+            sum.failed += number(&told, "failed");
+            sum.dead += number(&told, "dead");
+            match told["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => return Ok(sum),
+            }
+        }
+    }
+
+    /// Those that have not come to anything.
+    pub(super) async fn open(office: &Office, bulk: u64) -> Result<u64, Trouble> {
+        Ok(Self::read(office, bulk, "open").await?.open)
+    }
+
+    pub(super) const fn is_good(&self) -> bool {
+        self.failed == 0 && self.dead == 0
+    }
+}
+
+/// Waits until what was replayed has come to something. To end it before loses nothing: the orders stand in the store.
+pub(super) async fn settle(
+    office: &Office,
+    bulk: u64,
+    progress: &mut output::Progress,
+) -> Result<Outcome, Trouble> {
+    loop {
+        let now = Outcome::read(office, bulk, "open").await?;
+        if now.open == 0 {
+            return Outcome::read(office, bulk, "all").await;
+        }
+        // What the provider has is paid for, and comes back even now.
+        if now.working == 0 {
+            is_accepted(office).await?;
+        }
+        progress.show(&format!("{} on their way; it is safe to interrupt", now.open));
+        tokio::time::sleep(if matches!(office, Office::Here(_)) { LOOK } else { DAEMON_LOOK }).await;
+    }
+}
+
+/// Trouble, if the provider does not accept the account: whoever waits would wait for a person.
+pub(super) async fn is_accepted(office: &Office) -> Result<(), Trouble> {
+    let code = match office {
+        Office::Here(node) => node.paused().map(|fault| fault.code),
+        Office::There(_) => {
+            let now: Value = office.read("/v1/admin/now").await?;
+            let providers = now["providers"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let paused = providers.iter().find(|provider| text(provider, "state") == "paused");
+            paused.map(|provider| text(&provider["fault"], "code").to_owned())
+        }
+    };
+    let Some(code) = code.map(|code| harmless(&code)) else { return Ok(()) };
+    let then = match office {
+        Office::Here(_) => "then the same command again, or `quittance serve`, goes on with it",
+        Office::There(_) => "then the daemon goes on with it",
+    };
+    let what = format!(
+        "the provider does not accept the account: {code}; see `quittance errors {code}`. The orders are kept, and nothing is \
+         bought meanwhile: mend the account, {then}"
+    );
+    Err(Trouble::new(Exit::Provider, what))
+}
