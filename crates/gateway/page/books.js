@@ -4,7 +4,7 @@ import { ask, withQuery } from './ask.js';
 import { csv, download } from './csv.js';
 import { unloaded } from './dialog.js';
 import { button, el, facts, fill, scrolled, table } from './dom.js';
-import { count, moneyShort, now, priced, share, words } from './figures.js';
+import { count, isUnpriced, moneyShort, now, priced, share, words } from './figures.js';
 import { bars } from './plot.js';
 
 const BY = ['day', 'tenant', 'site', 'kind', 'provider'];
@@ -62,14 +62,14 @@ function plot(report) {
   const shown = fewest(rows, report.by);
   const hasMoney = rows.some((row) => row.cost_micros || row.saved_micros);
   const pair = (row) => (hasMoney ? [row.cost_micros, row.saved_micros] : [row.paid, row.joined + row.cached + row.from_stock]);
-  const text = hasMoney ? moneyShort : count;
+  const text = (row, name, value) => (!hasMoney ? count(value) : isUnpriced(row[name], ANSWERS[name](row)) ? '–' : moneyShort(value));
   return el('figure', { class: 'plot-of wide' },
     el('figcaption', {}, el('h2', {}, hasMoney ? 'Money spent and saved' : 'Paid, and not paid anew'),
       el('span', { class: 'unit' }, shown.length < rows.length ? `${shown.length} of ${count(rows.length)}; the table has all` : '')),
     el('dl', { class: 'keyed' }, el('div', { class: 'm1' }, el('dt', {}, hasMoney ? 'Spent' : 'Paid')), el('div', { class: 'm2' }, el('dt', {}, hasMoney ? 'Saved' : 'Not paid anew'))),
     bars(shown.map((row) => {
       const [spent, saved] = pair(row);
-      return { name: report.by.length ? nameOf(row, report.by) : 'All', parts: [{ value: spent, mark: 'm1' }, { value: saved, mark: 'm2' }], text: `${text(spent)} / ${text(saved)}` };
+      return { name: report.by.length ? nameOf(row, report.by) : 'All', parts: [{ value: spent, mark: 'm1' }, { value: saved, mark: 'm2' }], text: `${text(row, 'cost_micros', spent)} / ${text(row, 'saved_micros', saved)}` };
     }), 'Bars', { hasLongNames: report.by.length > 1 }));
 }
 
