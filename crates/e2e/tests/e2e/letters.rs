@@ -187,6 +187,36 @@ fn what_dies_again_is_told_and_left() {
 }
 
 #[test]
+fn what_is_refused_is_told_and_no_success_here_and_beside_a_daemon() {
+    let sim = Sim::start();
+    for has_daemon in [false, true] {
+        let room = room_of(&sim);
+        bury(&sim, &room, 3);
+        let _daemon = has_daemon.then(|| Daemon::start(&room));
+        sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_WRONG_GOOGLEKEY" } }]));
+        let ran = room.run(&["dead", "replay", "--all", "--yes"]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.out.contains("3 dead letters replayed; 0 were answered; 3 failed"), "{ran:?}");
+        let again = room.run(&["dead", "replay", "--resume"]);
+        assert!(again.must_succeed().err.contains("nothing is under way"), "{again:?}");
+        let stopped = room.run(&["dead", "stop"]);
+        assert!(stopped.must_succeed().err.contains("nothing is under way"), "{stopped:?}");
+    }
+}
+
+#[test]
+fn whoever_replays_is_told_that_the_account_is_not_accepted_and_goes_on_once_it_is() {
+    let sim = Sim::start();
+    let room = room_of(&sim);
+    bury(&sim, &room, 3);
+    sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_KEY_DOES_NOT_EXIST" } }]));
+    room.run(&["dead", "replay", "--all", "--yes", "--rate", "1/s"]).must_fail(6, &["does not accept"]);
+    sim.calm();
+    let resumed = room.run(&["dead", "replay", "--resume"]);
+    assert!(resumed.must_succeed().out.contains("3 were answered"), "{resumed:?}");
+}
+
+#[test]
 fn everything_can_be_done_beside_a_daemon_that_has_the_store_to_itself() {
     let sim = Sim::start();
     let room = room_of(&sim);
