@@ -115,8 +115,8 @@ mod tests {
     #[test]
     fn what_opens_an_account_is_not_shown() {
         for (name, text, expected) in [
-            ("sitekey", "0x4A", "0x4A"),
-            ("googlekey", "6Le", "6Le"),
+            ("housekey", "0x4A", "0x4A"),
+            ("keyboard", "6Le", "6Le"),
             ("key", "abc", "***"),
             ("Cookies", "sid=1", "***"),
             ("proxyPassword", "hunter2", "***"),
@@ -125,9 +125,9 @@ mod tests {
             ("proxy", "ada:pw@10.0.0.1:80", "***@10.0.0.1:80"),
             ("proxy", "http://10.0.0.1:80", "http://10.0.0.1:80"),
             ("proxy", "10.0.0.1:80:ada:pw", "***"),
-            ("pageurl", "https://ada:p@ss@shop.example.org/a@b", "https://***@shop.example.org/a@b"),
-            ("pageurl", "https://shop.example.org/a@b", "https://shop.example.org/a@b"),
-            ("pageurl", "https://ada:pw@host?x", "https://***@host?x"),
+            ("page", "https://ada:p@ss@shop.example.org/a@b", "https://***@shop.example.org/a@b"),
+            ("page", "https://shop.example.org/a@b", "https://shop.example.org/a@b"),
+            ("page", "https://ada:pw@host?x", "https://***@host?x"),
             ("textinstructions", "a@b", "a@b"),
         ] {
             assert_eq!(shown(name, text), expected, "{name} {text}");
@@ -140,8 +140,8 @@ mod tests {
         let params = BTreeMap::from([
             ("proxy".to_string(), Value::Text("ada:S3cretPw@10.0.0.1:3128".into())),
             ("cookies".to_string(), Value::Text("lang=en; sess=C00kieSecret".into())),
-            ("pageurl".to_string(), Value::Text("https://bob:hunter22@shop.example.org/a".into())),
-            ("sitekey".to_string(), Value::Text("0x4AAAA".into())),
+            ("page".to_string(), Value::Text("https://bob:hunter22@shop.example.org/a".into())),
+            ("housekey".to_string(), Value::Text("0x4AAAA".into())),
         ]);
         let said = "ERROR_PROXY ada:S3cretPw@10.0.0.1:3128 for https://bob:hunter22@shop.example.org/a, \
                     0x4AAAA, C00kieSecret, S3cretPw";
