@@ -13,7 +13,7 @@ const HEADS = [{ name: 'Order', isRowHead: true }, { name: 'Stands' }, { name: '
 function siteOf(text) {
   if (!text.includes('/')) return text;
   try {
-    return new URL(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `https://${text}`).hostname || text;
+    return new URL(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `//${text}`, location.href).hostname || text;
   } catch {
     return text;
   }

@@ -29,8 +29,7 @@ fn signal(serve: &Serve, signal: Signal) {
 #[test]
 fn a_storm_is_seen_as_it_happens_and_a_broken_line_is_said() {
     let sim = Sim::start_with("2captcha", &["--speed", "40"]);
-    // Callbacks tell no price, and nobody asks before they come: without a price of ours, what they cost is not known.
-    let serve = daemon(&sim, &["timing.callback_wait=40s", "prices.recaptcha_v2=0"]);
+    let serve = daemon(&sim, &[]);
     let mut play = Play::start("storm", &serve);
     play.reaches("watching");
     thread::scope(|scope| {
