@@ -98,7 +98,7 @@ pub(crate) fn paid(order: &Order) -> Vec<Paid> {
         let before = own().filter(|earlier| earlier.number < attempt.number).max_by_key(|last| last.number);
         Some(Paid {
             attempt: attempt.number,
-            task: task(order, attempt),
+            task: task_of(order, attempt),
             sent: attempt.sent,
             why: why(order, attempt.number),
             state,
@@ -119,8 +119,8 @@ fn beats(order: &Order) -> impl DoubleEndedIterator<Item = &Beat> {
     order.story.entries.iter().map(|entry| &entry.beat)
 }
 
-/// A task that came to nothing is named in the story only.
-fn task(order: &Order, attempt: &Attempt) -> Option<String> {
+/// The provider's name for it, if it was ever told: one that came to nothing is named in the story only.
+pub(crate) fn task_of(order: &Order, attempt: &Attempt) -> Option<String> {
     let told = || {
         beats(order).find_map(|beat| match beat {
             Beat::Accepted { attempt: number, task } if *number == attempt.number => Some(task.clone()),

@@ -10,6 +10,7 @@ use super::prices::Prices;
 use super::problem::{Code, Refused, problems};
 use super::shown::{OrderInShort, Status, Trouble};
 use super::wish::Said;
+use crate::paid::task_of;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
@@ -173,11 +174,7 @@ impl Story {
             spent: decimal(spent),
             spent_micros: spent.0,
             params: params.map(|(name, value)| (name.clone(), cut(shown_param(name, value)))).collect(),
-            attempts: order
-                .attempts
-                .iter()
-                .map(|attempt| ToldAttempt::of(attempt, &order.story.entries))
-                .collect(),
+            attempts: order.attempts.iter().map(|attempt| ToldAttempt::of(order, attempt)).collect(),
             story: order.story.entries.iter().map(ToldBeat::of).collect(),
             left_out: order.story.left_out,
             letter: order.letter().map(|letter| ToldLetter {
@@ -198,17 +195,7 @@ impl Story {
 
 impl ToldAttempt {
     /// An attempt that came to nothing has forgotten its task; whoever asks the provider about it finds it in the story.
-    fn of(attempt: &Attempt, story: &[Entry]) -> Self {
-        let in_story = || {
-            story.iter().rev().find_map(|entry| match &entry.beat {
-                Beat::Accepted { attempt: number, task } if *number == attempt.number => Some(task.clone()),
-                _ => None,
-            })
-        };
-        let task = match &attempt.progress {
-            Progress::Solving { task } | Progress::Trailing { task, .. } => Some(task.clone()),
-            _ => attempt.task.clone().or_else(in_story),
-        };
+    fn of(order: &Order, attempt: &Attempt) -> Self {
         Self {
             number: attempt.number,
             sent_at: rfc3339(attempt.sent),
@@ -223,7 +210,7 @@ impl ToldAttempt {
                 Progress::Answered => "answered",
                 Progress::Spare { .. } => "spare",
             },
-            task,
+            task: task_of(order, attempt),
             cost_micros: attempt.cost.0,
             made_for: attempt.made_for.map(|key| key.to_string()),
             reported: attempt.report.as_ref().map(|report| if report.is_good { "good" } else { "bad" }),
