@@ -172,6 +172,12 @@ impl Lane {
         }
     }
 
+    /// Waits until it is known whether there is a connection, for as long as a call may take.
+    pub(crate) async fn settle(&self) {
+        // Whoever asks wants to count what there is, and one that is down counts as none.
+        drop(self.connected(Instant::now() + self.dial.wait).await);
+    }
+
     pub(crate) fn is_up(&self) -> bool {
         matches!(&*self.state.borrow(), State::Up { client, number } if !client.is_closed() && *number > *self.condemned.borrow())
     }
