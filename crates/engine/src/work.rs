@@ -64,6 +64,11 @@ impl Agenda {
         let waiting = self.submits.len() + self.steps.len() + self.performs.len() + self.polls.len();
         waiting + self.errands.len() + self.submitting + self.stepping + self.running_errands + self.polling
     }
+
+    fn queue_for(&mut self, order: &Order) -> &mut VecDeque<Versioned> {
+        let may_submit = matches!(order.phase, Phase::Queued { .. } | Phase::Unsure { .. });
+        if may_submit { &mut self.submits } else { &mut self.steps }
+    }
 }
 
 enum Job {
@@ -117,8 +122,7 @@ impl Engine {
     /// When to look for due orders; never, if something else must happen first that wakes the worker anyway.
     fn sweep_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
         let settings = &self.settings;
-        let waiting = agenda.submits.len().max(agenda.steps.len()).max(agenda.polls.len());
-        if self.is_stopping() || agenda.is_sweeping || waiting >= settings.backlog_max {
+        if self.is_stopping() || agenda.is_sweeping || self.claimable(agenda) == 0 {
             return Timestamp::MAX;
         }
         // A clock that was set back must not put the worker to sleep until it has caught up.
@@ -126,6 +130,13 @@ impl Engine {
             return now;
         }
         agenda.alarm.max(agenda.swept_at + settings.sweep_pause).min(agenda.swept_at + settings.sweep_span)
+    }
+
+    /// How many due orders may be claimed now: what is claimed and finds no room here would be hidden from everybody until its
+    /// claim lapses.
+    fn claimable(&self, agenda: &Agenda) -> usize {
+        let waiting = agenda.submits.len().max(agenda.steps.len()).max(agenda.polls.len());
+        self.settings.backlog_max.saturating_sub(waiting).min(self.settings.claim_max)
     }
 
     fn chores_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
@@ -244,7 +255,7 @@ impl Engine {
     /// An order was just written, and this node has it in hand: no need to look for it in the store.
     pub(crate) fn attend_soon(&self, order: Versioned) {
         let due = order.order.due();
-        if due.is_some_and(|due| due <= self.now()) && self.enqueue(order) {
+        if due.is_some_and(|due| due <= self.now()) && self.enqueue_if_room(order) {
             Counters::add(&self.counters.attended, 1);
             self.bell.ring();
         } else if let Some(due) = due {
@@ -273,10 +284,9 @@ impl Engine {
         }
     }
 
-    fn enqueue(&self, order: Versioned) -> bool {
-        let may_submit = matches!(order.order.phase, Phase::Queued { .. } | Phase::Unsure { .. });
+    fn enqueue_if_room(&self, order: Versioned) -> bool {
         let mut agenda = lock(&self.agenda);
-        let queue = if may_submit { &mut agenda.submits } else { &mut agenda.steps };
+        let queue = agenda.queue_for(&order.order);
         let has_room = queue.len() < self.settings.backlog_max;
         if has_room {
             queue.push_back(order);
@@ -289,8 +299,12 @@ impl Engine {
     async fn sweep(&self) {
         let now = self.now();
         let until = now + self.settings.claim_span;
-        lock(&self.agenda).alarm = Timestamp::MAX;
-        let due = match self.world.store.claim_due(now, until, self.settings.claim_max).await {
+        let room = {
+            let mut agenda = lock(&self.agenda);
+            agenda.alarm = Timestamp::MAX;
+            self.claimable(&agenda)
+        };
+        let due = match self.world.store.claim_due(now, until, room).await {
             Ok(due) => due,
             Err(error) => {
                 self.note_error(&error);
@@ -312,10 +326,8 @@ impl Engine {
             let policy = self.policy(&found.order);
             match (self.settings.rules.transition)(&found.order, woken, self.now(), &policy) {
                 Decision::Act(Effect::Poll { attempt, task }) => self.ask(&found.order, attempt, task),
-                _ => {
-                    // One for which there is no room is claimed again when its claim lapses.
-                    self.enqueue(found);
-                }
+                // There was room when they were claimed; who came in since takes none of it away.
+                _ => lock(&self.agenda).queue_for(&found.order).push_back(found),
             }
         }
         self.bell.ring();
