@@ -50,6 +50,7 @@ Exit codes:
 pub(crate) enum By {
     Day,
     Tenant,
+    #[value(alias = "target")]
     Site,
     Kind,
     Provider,

@@ -33,13 +33,16 @@ function timeline(story) {
   return el('ol', { class: 'timeline' }, items);
 }
 
+/** What was refused at the door was certainly not taken; of what has only been sent nobody knows. */
+const taken = (attempt) => attempt.accepted ? 'yes' : attempt.progress === 'faulted' ? 'no' : 'not known';
+
 const wasAnswered = (attempt) => !attempt.made_for && (attempt.progress === 'answered' || attempt.progress === 'spare');
 
 function attempts(list) {
   if (!list.length) return el('p', { class: 'soft' }, 'Nothing was submitted.');
   const heads = [{ name: 'No.', isRowHead: true }, { name: 'Sent' }, { name: 'Taken' }, { name: 'Came to' }, { name: 'Task' }, { name: 'Cost', number: true }, { name: 'For' }];
   return scrolled('Attempts', table('Attempts', heads, list.map((attempt) => [
-    String(attempt.number), at(attempt.sent_ms), attempt.accepted ? 'yes' : 'not known', attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', priced(attempt.cost_micros, wasAnswered(attempt) ? 1 : 0, { isShort: true }),
+    String(attempt.number), at(attempt.sent_ms), taken(attempt), attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', priced(attempt.cost_micros, wasAnswered(attempt) ? 1 : 0, { isShort: true }),
     attempt.made_for ? orderLink(attempt.made_for) : 'this order',
   ])));
 }

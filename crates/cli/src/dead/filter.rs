@@ -18,7 +18,7 @@ pub(super) struct FilterArgs {
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
     /// Only for pages of this host
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, visible_alias = "target", value_name = "HOST")]
     site: Option<String>,
     /// Only of this tenant
     #[arg(long, value_name = "NAME")]
