@@ -16,6 +16,7 @@ use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
 use quittance_lifecycle::{Draft, Key, Order, Origin, Reuse, Tally, Value, WhyIgnored};
 use quittance_ports::{Account, Clock, Day, Line, MemoryRoster, Provider, Roster, Store, StoreError, Which};
+use quittance_trace::TraceParent;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ pub struct Wish {
 pub struct Accepted {
     pub id: OrderId,
     pub placed: Placed,
+    /// Below what in a trace he is given his answer, if he is given it now.
+    pub above: Option<TraceParent>,
 }
 
 /// Why nothing was accepted.
@@ -256,18 +259,19 @@ impl Desk {
     /// Accepts an order, or joins the one that is there. It is durable when this returns.
     pub async fn place(&self, caller: &Caller, mut wish: Wish) -> Result<Accepted, Declined> {
         let Some(traces) = self.inner.hub.traces() else { return self.accept(caller, wish).await };
-        let Some(placing) = traces.placing(&wish.trace, self.inner.clock.now()) else {
-            return self.accept(caller, wish).await;
-        };
+        let placing = traces.placing(&wish.trace, self.inner.clock.now());
         let kind = wish.kind.clone();
-        wish.trace = placing.trace();
+        wish.trace = placing.above().to_string();
         let accepted = self.accept(caller, wish).await;
-        let why = accepted.as_ref().err().map(ToString::to_string);
-        let order = accepted.as_ref().ok().and_then(|accepted| accepted.placed.order.as_deref());
-        if let Some(outcome) = order.map(Ok).or(why.as_deref().map(Err)) {
+        let outcome = match &accepted {
+            Ok(Accepted { placed, .. }) => placed.order.as_deref().map(|order| Ok((order, placed.origin))),
+            Err(why) => Some(Err(why.to_string())),
+        };
+        if let Some(outcome) = outcome {
+            let outcome = outcome.as_ref().map(|found| *found).map_err(String::as_str);
             traces.placed(&placing, &kind, outcome, self.inner.clock.now());
         }
-        accepted
+        accepted.map(|accepted| Accepted { above: Some(placing.above()), ..accepted })
     }
 
     async fn accept(&self, caller: &Caller, wish: Wish) -> Result<Accepted, Declined> {
@@ -311,7 +315,7 @@ impl Desk {
         if let Some((url, dialect)) = callback {
             self.listen(&placed.key, url, dialect).await?;
         }
-        Ok(Accepted { id, placed })
+        Ok(Accepted { id, placed, above: None })
     }
 
     fn usual_reuse(&self, tenant: &TenantSettings, wish: &Wish) -> Reuse {

@@ -98,7 +98,7 @@ pub(crate) fn paid(order: &Order) -> Vec<Paid> {
         let before = own().filter(|earlier| earlier.number < attempt.number).max_by_key(|last| last.number);
         Some(Paid {
             attempt: attempt.number,
-            task: task_of(order, attempt),
+            task: order.task_of(attempt).map(str::to_owned),
             sent: attempt.sent,
             why: why(order, attempt.number),
             state,
@@ -117,20 +117,6 @@ fn is_spare(order: &Order) -> bool {
 
 fn beats(order: &Order) -> impl DoubleEndedIterator<Item = &Beat> {
     order.story.entries.iter().map(|entry| &entry.beat)
-}
-
-/// The provider's name for it, if it was ever told: one that came to nothing is named in the story only.
-pub(crate) fn task_of(order: &Order, attempt: &Attempt) -> Option<String> {
-    let told = || {
-        beats(order).find_map(|beat| match beat {
-            Beat::Accepted { attempt: number, task } if *number == attempt.number => Some(task.clone()),
-            _ => None,
-        })
-    };
-    match &attempt.progress {
-        Progress::Solving { task } | Progress::Trailing { task, .. } => Some(task.clone()),
-        _ => attempt.task.clone().or_else(told),
-    }
 }
 
 /// The last thing before the submit that asks for one.

@@ -4,13 +4,14 @@
 use crate::outbound::Caller;
 use bytes::Bytes;
 use hyper::Uri;
-use quittance_lifecycle::{Order, Timestamp};
-use quittance_trace::{Span, TraceParent, encode, handed_out, is_worth_telling, placed, spans_of};
+use quittance_lifecycle::{Order, Origin, Timestamp};
+use quittance_trace::{Placing, Span, TraceParent, encode, handed_out, news_of, placed};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
 
 /// How much may wait to be sent; the rest is left out.
 const WAITING_MAX: usize = 4096;
@@ -28,9 +29,11 @@ pub struct TraceSettings {
     pub node: String,
 }
 
+/// Spans, and not the orders that they tell of: what waits here is bounded in number, and an order may hold a picture.
 enum Told {
-    Ended(Arc<Order>),
-    Span(Box<Span>),
+    Spans(Vec<Span>),
+    /// Whoever waits until all that was told before has been sent.
+    Finish(oneshot::Sender<()>),
 }
 
 /// Clones share it.
@@ -50,20 +53,6 @@ struct Counts {
 impl fmt::Debug for Traces {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Traces({} sent, {} left out)", self.sent(), self.left_out())
-    }
-}
-
-/// A placement that is being traced: its own name, which the order's trace stands below.
-pub(crate) struct Placing {
-    caller: TraceParent,
-    id: [u8; 8],
-    start: Timestamp,
-}
-
-impl Placing {
-    /// What the order is told of whose part it is.
-    pub(crate) fn trace(&self) -> String {
-        TraceParent { span: self.id, ..self.caller }.to_string()
     }
 }
 
@@ -91,14 +80,15 @@ impl Traces {
     }
 
     /// An order was written.
-    pub(crate) fn note(&self, order: &Arc<Order>) {
-        if is_worth_telling(order) {
-            self.tell(Told::Ended(Arc::clone(order)));
+    pub(crate) fn note(&self, order: &Order) {
+        let spans = news_of(order, quittance_catalog::label(&order.terms.kind));
+        if !spans.is_empty() {
+            self.tell(spans);
         }
     }
 
-    /// A caller comes to place an order. Nothing, if he wants no trace of it.
-    pub(crate) fn placing(&self, caller: &str, now: Timestamp) -> Option<Placing> {
+    /// A caller comes to place an order, and says this of himself.
+    pub(crate) fn placing(&self, caller: &str, now: Timestamp) -> Placing {
         let id = self.draw();
         let caller = TraceParent::parse(caller).unwrap_or_else(|| {
             let (mut trace, more) = ([0; 16], self.draw());
@@ -106,24 +96,41 @@ impl Traces {
             trace[8..].copy_from_slice(&more);
             TraceParent { trace, span: [0; 8], is_sampled: true }
         });
-        caller.is_sampled.then_some(Placing { caller, id, start: now })
+        Placing { caller, id, start: now }
     }
 
     pub(crate) fn placed(
         &self,
         placing: &Placing,
         kind: &str,
-        outcome: Result<&Order, &str>,
+        outcome: Result<(&Order, Origin), &str>,
         now: Timestamp,
     ) {
-        let span = placed(placing.caller, placing.id, kind, outcome, (placing.start, now));
-        self.tell(Told::Span(Box::new(span)));
+        if placing.caller.is_sampled {
+            self.tell(vec![placed(placing, quittance_catalog::label(kind), outcome, now)]);
+        }
     }
 
-    pub(crate) fn handed_out(&self, order: &Order, start: Timestamp, now: Timestamp) {
+    /// `above` is the placement in the middle of which he was given it.
+    pub(crate) fn handed_out(
+        &self,
+        order: &Order,
+        above: Option<TraceParent>,
+        start: Timestamp,
+        now: Timestamp,
+    ) {
         let nonce = u64::from_le_bytes(self.draw());
-        if let Some(span) = handed_out(order, start, now, nonce) {
-            self.tell(Told::Span(Box::new(span)));
+        if let Some(span) = handed_out(order, above, (start, now), nonce) {
+            self.tell(vec![span]);
+        }
+    }
+
+    /// Returns when all that was told before has been sent, or left out.
+    pub async fn finish(&self) {
+        let (done, finished) = oneshot::channel();
+        if self.queue.send(Told::Finish(done)).await.is_ok() {
+            // Whoever sends is gone: then nothing can be waited for.
+            _ = finished.await;
         }
     }
 
@@ -134,9 +141,10 @@ impl Traces {
         RandomState::new().hash_one(count).max(1).to_le_bytes()
     }
 
-    fn tell(&self, told: Told) {
-        if self.queue.try_send(told).is_err() {
-            self.counts.left_out.fetch_add(1, Ordering::Relaxed);
+    fn tell(&self, spans: Vec<Span>) {
+        let count = spans.len() as u64;
+        if self.queue.try_send(Told::Spans(spans)).is_err() {
+            self.counts.left_out.fetch_add(count, Ordering::Relaxed);
         }
     }
 }
@@ -150,15 +158,28 @@ struct Sending {
 
 impl Sending {
     async fn run(mut self, mut told: Receiver<Told>) {
-        let mut batch = Vec::new();
         while let Some(first) = told.recv().await {
-            batch.push(first);
-            let more =
-                async { while batch.len() < BATCH_MAX && told.recv_many(&mut batch, BATCH_MAX).await > 0 {} };
+            let (mut spans, mut finish) = (Vec::new(), None);
+            let gathering = async {
+                let mut next = Some(first);
+                while let Some(told_next) = next {
+                    match told_next {
+                        Told::Spans(more) => spans.extend(more),
+                        Told::Finish(done) => return finish = Some(done),
+                    }
+                    if spans.len() >= BATCH_MAX {
+                        return;
+                    }
+                    next = told.recv().await;
+                }
+            };
             // Whoever is alone is not kept waiting for company for long.
-            _ = tokio::time::timeout(BATCH_SPAN, more).await;
-            let spans: Vec<Span> = batch.drain(..).flat_map(spans).collect();
+            _ = tokio::time::timeout(BATCH_SPAN, gathering).await;
             self.send(&spans).await;
+            if let Some(finish) = finish {
+                // Who no longer waits needs no word.
+                _ = finish.send(());
+            }
         }
     }
 
@@ -186,12 +207,5 @@ impl Sending {
             _ => {}
         }
         self.is_away = why.is_some();
-    }
-}
-
-fn spans(told: Told) -> Vec<Span> {
-    match told {
-        Told::Ended(order) => spans_of(&order),
-        Told::Span(span) => vec![*span],
     }
 }

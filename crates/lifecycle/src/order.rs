@@ -370,6 +370,21 @@ impl Order {
         self.attempts.iter().find(|attempt| attempt.number == number)
     }
 
+    /// The provider's name for an attempt, if it was ever told: of one that came to nothing it stands in the story only.
+    #[must_use]
+    pub fn task_of<'a>(&'a self, attempt: &'a Attempt) -> Option<&'a str> {
+        let told = || {
+            self.story.entries.iter().find_map(|entry| match &entry.beat {
+                Beat::Accepted { attempt: number, task } if *number == attempt.number => Some(task.as_str()),
+                _ => None,
+            })
+        };
+        match &attempt.progress {
+            Progress::Solving { task } | Progress::Trailing { task, .. } => Some(task),
+            _ => attempt.task.as_deref().or_else(told),
+        }
+    }
+
     /// Adds an attempt under the next number. There is room for so many; those that are over are forgotten first.
     pub(crate) fn remember(&mut self, attempt: Attempt) -> u32 {
         if self.attempts.len() >= ATTEMPTS_KEPT_MAX {

@@ -317,6 +317,10 @@ impl Quittance {
             // Whoever is missed because the store is away is shown as silent, and then forgotten.
             _ = self.roster.sign_out(self.number).await;
         }
+        // Last, because all that came before may be part of a trace.
+        if let Some(traces) = self.gateway.as_ref().and_then(|gateway| gateway.desk().hub().traces()) {
+            traces.finish().await;
+        }
     }
 
     /// Who works on the same orders, and how they are.

@@ -9,7 +9,7 @@ mod story;
 
 pub use otlp::encode;
 pub use parent::TraceParent;
-pub use story::{handed_out, is_worth_telling, placed, spans_of};
+pub use story::{Placing, handed_out, news_of, placed};
 
 use quittance_lifecycle::Timestamp;
 
@@ -24,6 +24,13 @@ pub enum SpanKind {
     Client,
 }
 
+/// What a span is called everywhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpanName {
+    pub trace: [u8; 16],
+    pub id: [u8; 8],
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub trace: [u8; 16],
@@ -36,6 +43,8 @@ pub struct Span {
     pub attributes: Vec<(&'static str, String)>,
     /// What happened within, and when.
     pub events: Vec<(Timestamp, String)>,
+    /// A span of another trace that it has to do with.
+    pub link: Option<SpanName>,
     /// What went wrong, if it did.
     pub error: Option<String>,
 }

@@ -45,6 +45,9 @@ fn spelled(span: &Span) -> Value {
     if let Some(parent) = &span.parent {
         spelled["parentSpanId"] = hex(parent).into();
     }
+    if let Some(link) = &span.link {
+        spelled["links"] = json!([{ "traceId": hex(&link.trace), "spanId": hex(&link.id) }]);
+    }
     spelled
 }
 

@@ -1,40 +1,61 @@
-//! How the life of an order reads as spans: the order, in it each attempt, in that the call to the provider, and beside it
+//! How the life of an order reads as spans: the order, in it each attempt, in that the calls to the provider, and beside it
 //! whoever placed it and whoever was given the answer. Names of spans follow from the order's key, so a node that tells the
 //! same once more tells it under the same names.
 
-use crate::{Span, SpanKind, TraceParent};
-use quittance_lifecycle::{Beat, Entry, Order, Phase, Timestamp, Via};
+use crate::{Span, SpanKind, SpanName, TraceParent};
+use quittance_lifecycle::{Beat, Entry, Order, Origin, Phase, Telling, Timestamp, Via};
+
+/// How much of a text that came from outside is told.
+const TEXT_CHARS_MAX: usize = 200;
 
 /// What tells the spans of one order apart.
 #[derive(Clone, Copy)]
 enum Role {
     Order { life: u32 },
     Attempt { number: u32 },
-    Call { number: u32 },
+    Submit { number: u32 },
+    Poll { number: u32 },
     HandOut { nonce: u64 },
+    Call { listener: u32 },
 }
 
-/// Whether an order has just come to something that a trace should tell.
+/// What the last step of an order adds to its trace: its whole life when that has ended, a call when a caller was called. Nothing
+/// else is news; nor is anything whose caller wants no trace. `label` is what its kind is called in names of spans.
 #[must_use]
-pub fn is_worth_telling(order: &Order) -> bool {
-    let mut beats = order.story.entries.iter().rev().map(|entry| &entry.beat);
-    let has_ended = matches!(
-        beats.next(),
-        Some(
-            Beat::Solved { .. }
-                | Beat::Supplied { .. }
-                | Beat::Failed
-                | Beat::Buried { .. }
-                | Beat::Cancelled
-        )
-    );
-    // A dead letter that is dropped was told when it died.
-    let mut this_life = beats.take_while(|beat| !matches!(beat, Beat::Placed { .. } | Beat::Replayed));
-    !order.phase.is_open() && has_ended && !this_life.any(|beat| matches!(beat, Beat::Buried { .. }))
+pub fn news_of(order: &Order, label: &str) -> Vec<Span> {
+    let Some(last) = order.story.entries.last() else { return Vec::new() };
+    // Somebody has been called since, or has asked to be: that writes the order once more, and is no beat of its story.
+    let moved_on = |telling: &Telling| matches!(telling, Telling::Owed { at, .. } if *at > last.at);
+    let is_news = || {
+        !order.phase.is_open()
+            && !order.listeners.iter().any(|listener| moved_on(&listener.telling))
+            && trace_of(order).0.is_sampled
+    };
+    match &last.beat {
+        Beat::Solved { .. }
+        | Beat::Supplied { .. }
+        | Beat::Failed
+        | Beat::Buried { .. }
+        | Beat::Cancelled
+            if is_news() && !was_buried(last_life(order)) =>
+        {
+            life_of(order, label)
+        }
+        Beat::Told { listener } | Beat::NotTold { listener, .. } if is_news() => {
+            vec![called(order, *listener, last)]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A dead letter that is dropped was told when it died.
+fn was_buried(life: &[Entry]) -> bool {
+    let before = &life[..life.len().saturating_sub(1)];
+    before.iter().any(|entry| matches!(entry.beat, Beat::Buried { .. }))
 }
 
 /// Under whose name it goes, and below what: what its caller said, or else its own.
-fn place_of(order: &Order) -> (TraceParent, Option<[u8; 8]>) {
+fn trace_of(order: &Order) -> (TraceParent, Option<[u8; 8]>) {
     match TraceParent::parse(&order.terms.trace) {
         Some(parent) => (parent, Some(parent.span)),
         None => {
@@ -55,8 +76,10 @@ fn id_of(order: &Order, role: Role) -> [u8; 8] {
     let salt = match role {
         Role::Order { life } => u64::from(life) << 3 | 1,
         Role::Attempt { number } => u64::from(number) << 3 | 2,
-        Role::Call { number } => u64::from(number) << 3 | 3,
+        Role::Submit { number } => u64::from(number) << 3 | 3,
         Role::HandOut { nonce } => mixed(nonce) << 3 | 4,
+        Role::Poll { number } => u64::from(number) << 3 | 5,
+        Role::Call { listener } => u64::from(listener) << 3 | 6,
     };
     mixed(u64::from_le_bytes(half) ^ mixed(salt)).max(1).to_le_bytes()
 }
@@ -68,14 +91,26 @@ const fn mixed(n: u64) -> u64 {
     n ^ (n >> 31)
 }
 
+/// Text from outside, as much of it as is needed, with what cannot be seen spelt out.
+fn legible(text: &str) -> String {
+    let mut told = String::new();
+    for c in text.chars().take(TEXT_CHARS_MAX) {
+        match c {
+            '"' | '\'' | '\\' => told.push(c),
+            _ => told.extend(c.escape_debug()),
+        }
+    }
+    told
+}
+
 fn about(order: &Order) -> Vec<(&'static str, String)> {
     let terms = &order.terms;
     let all = [
         ("quittance.order", order.key.to_string()),
-        ("quittance.kind", terms.kind.clone()),
-        ("quittance.tenant", terms.tenant.clone()),
-        ("quittance.site", terms.site.clone()),
-        ("quittance.provider", terms.provider.clone()),
+        ("quittance.kind", legible(&terms.kind)),
+        ("quittance.tenant", legible(&terms.tenant)),
+        ("quittance.site", legible(&terms.site)),
+        ("quittance.provider", legible(&terms.provider)),
         ("quittance.life", order.life.to_string()),
     ];
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
@@ -89,29 +124,31 @@ fn last_life(order: &Order) -> &[Entry] {
     &entries[first..]
 }
 
-/// The spans of the life that has just ended; none, if whoever placed it wants none.
-#[must_use]
-pub fn spans_of(order: &Order) -> Vec<Span> {
-    let (place, parent) = place_of(order);
+/// The span of the whole life, and where it stands.
+fn name_of(order: &Order) -> SpanName {
+    SpanName { trace: trace_of(order).0.trace, id: id_of(order, Role::Order { life: order.life }) }
+}
+
+/// The spans of the life that has just ended.
+fn life_of(order: &Order, label: &str) -> Vec<Span> {
     let entries = last_life(order);
     let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Vec::new() };
-    if !place.is_sampled {
-        return Vec::new();
-    }
     let error = match &order.phase {
         Phase::Failed { .. } | Phase::Dead { .. } => Some(last.to_string()),
         _ => None,
     };
+    let SpanName { trace, id } = name_of(order);
     let whole = Span {
-        trace: place.trace,
-        id: id_of(order, Role::Order { life: order.life }),
-        parent,
-        name: format!("order {}", order.terms.kind),
+        trace,
+        id,
+        parent: trace_of(order).1,
+        name: format!("order {label}"),
         kind: SpanKind::Internal,
         start: first.at,
         end: last.at,
         attributes: about(order),
         events: entries.iter().map(|entry| (entry.at, entry.to_string())).collect(),
+        link: None,
         error,
     };
     let attempts = entries.iter().enumerate().filter_map(|(n, entry)| match entry.beat {
@@ -123,56 +160,48 @@ pub fn spans_of(order: &Order) -> Vec<Span> {
     std::iter::once(whole).chain(attempts).collect()
 }
 
-/// The attempt, and the call that it was made with. `rest` begins with the beat of its submit.
-fn spans_of_attempt(order: &Order, whole: &Span, number: u32, rest: &[Entry]) -> [Span; 2] {
-    let is_of_it = |entry: &&Entry| attempt_of(&entry.beat) == Some(number);
+/// The attempt, and the calls that it was made with. `rest` begins with the beat of its submit.
+fn spans_of_attempt(order: &Order, whole: &Span, number: u32, rest: &[Entry]) -> Vec<Span> {
     let start = rest[0].at;
-    let answered = rest.iter().skip(1).find(is_of_it);
-    let ends = |entry: &&Entry| {
-        let is_end = matches!(
-            entry.beat,
-            Beat::Solved { .. }
-                | Beat::Faulted { .. }
-                | Beat::GaveUp { .. }
-                | Beat::TooOld { .. }
-                | Beat::CameLate { .. }
-        );
-        is_end && is_of_it(entry)
-    };
-    let end = rest.iter().find(ends);
+    let mut its_beats = rest.iter().skip(1).filter(|entry| attempt_of(&entry.beat) == Some(number));
+    let replied = its_beats.clone().next();
+    // What was in doubt may have answered after all: the last word counts.
+    let end = its_beats.clone().rfind(|entry| is_end(&entry.beat));
+    let provider = || vec![("quittance.provider", legible(&order.terms.provider))];
+    let task = order.attempt(number).and_then(|attempt| order.task_of(attempt));
     let attempt = Span {
         id: id_of(order, Role::Attempt { number }),
         parent: Some(whole.id),
         name: format!("attempt {number}"),
-        kind: SpanKind::Internal,
         start,
         end: end.map_or(whole.end, |entry| entry.at),
-        attributes: task_of(order, number).into_iter().collect(),
+        attributes: task.map(|task| ("quittance.task", legible(task))).into_iter().collect(),
         events: Vec::new(),
         error: end.and_then(trouble),
         ..whole.clone()
     };
-    let call = Span {
-        id: id_of(order, Role::Call { number }),
+    let submit = Span {
+        id: id_of(order, Role::Submit { number }),
         parent: Some(attempt.id),
         name: "submit".into(),
         kind: SpanKind::Client,
-        start,
-        end: answered.map_or(start, |entry| entry.at),
-        attributes: vec![("quittance.provider", order.terms.provider.clone())],
-        events: Vec::new(),
-        error: answered.and_then(|entry| match entry.beat {
-            Beat::Solved { via: Via::Submit, .. } | Beat::Accepted { .. } => None,
-            _ => trouble(entry),
-        }),
-        ..whole.clone()
+        end: replied.map_or(start, |entry| entry.at),
+        attributes: provider(),
+        error: replied.and_then(trouble),
+        ..attempt.clone()
     };
-    [attempt, call]
-}
-
-fn task_of(order: &Order, number: u32) -> Option<(&'static str, String)> {
-    let attempt = order.attempt(number)?;
-    attempt.task.as_ref().map(|task| ("quittance.task", task.clone()))
+    let accepted = its_beats.find(|entry| matches!(entry.beat, Beat::Accepted { .. }));
+    let polled = end.filter(|entry| matches!(entry.beat, Beat::Solved { via: Via::Poll, .. }));
+    // Polls that found nothing leave no mark on the record; that there were some is seen from the one that did.
+    let poll = polled.map(|solved| Span {
+        id: id_of(order, Role::Poll { number }),
+        name: "poll".into(),
+        start: accepted.map_or(start, |entry| entry.at),
+        end: solved.at,
+        error: None,
+        ..submit.clone()
+    });
+    [attempt, submit].into_iter().chain(poll).collect()
 }
 
 const fn attempt_of(beat: &Beat) -> Option<u32> {
@@ -189,57 +218,120 @@ const fn attempt_of(beat: &Beat) -> Option<u32> {
     }
 }
 
+const fn is_end(beat: &Beat) -> bool {
+    matches!(
+        beat,
+        Beat::Solved { .. }
+            | Beat::Faulted { .. }
+            | Beat::GaveUp { .. }
+            | Beat::TooOld { .. }
+            | Beat::CameLate { .. }
+    )
+}
+
 fn trouble(entry: &Entry) -> Option<String> {
     match entry.beat {
-        Beat::Faulted { .. } | Beat::Doubted { .. } | Beat::GaveUp { .. } | Beat::TooOld { .. } => {
-            Some(entry.to_string())
-        }
+        Beat::Faulted { .. }
+        | Beat::Doubted { .. }
+        | Beat::GaveUp { .. }
+        | Beat::TooOld { .. }
+        | Beat::NotTold { .. } => Some(entry.to_string()),
         _ => None,
     }
 }
 
-/// A placement over HTTP, which took from `start` to `end`. What the order's own trace is to stand below is this span, so its
-/// name is drawn before the order is placed.
+/// A caller who asked for it was called, or could not be, since there was something to tell.
+fn called(order: &Order, listener: u32, told: &Entry) -> Span {
+    let is_end = |entry: &&Entry| !matches!(entry.beat, Beat::Told { .. } | Beat::NotTold { .. });
+    let since = last_life(order).iter().rfind(is_end).map_or(told.at, |entry| entry.at);
+    Span {
+        id: id_of(order, Role::Call { listener }),
+        kind: SpanKind::Client,
+        error: trouble(told),
+        ..hand_out(order, name_of(order), (since, told.at))
+    }
+}
+
+/// Somebody who places an order: what he said of himself, and what the span of his placement is called. It is drawn before the
+/// order is placed, because the order's own trace stands below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placing {
+    pub caller: TraceParent,
+    pub id: [u8; 8],
+    pub start: Timestamp,
+}
+
+impl Placing {
+    /// What its own parts are told of whose part they are.
+    #[must_use]
+    pub const fn above(&self) -> TraceParent {
+        TraceParent { span: self.id, ..self.caller }
+    }
+}
+
+/// A placement over HTTP. Whoever was given another's order finds it by the link.
 #[must_use]
 pub fn placed(
-    caller: TraceParent,
-    id: [u8; 8],
-    kind: &str,
-    outcome: Result<&Order, &str>,
-    (start, end): (Timestamp, Timestamp),
+    placing: &Placing,
+    label: &str,
+    outcome: Result<(&Order, Origin), &str>,
+    end: Timestamp,
 ) -> Span {
-    let attributes = match outcome {
-        Ok(order) => about(order),
-        Err(_) => vec![("quittance.kind", kind.to_owned())],
-    };
+    let Placing { caller, id, start } = *placing;
+    let mut attributes = Vec::new();
+    if let Ok((order, origin)) = outcome {
+        attributes = about(order);
+        attributes.push(("quittance.origin", origin.name().to_owned()));
+    }
+    let link =
+        outcome.ok().filter(|(order, _)| trace_of(order).1 != Some(id)).map(|(order, _)| name_of(order));
     Span {
         trace: caller.trace,
         id,
         parent: Some(caller.span).filter(|span| *span != [0; 8]),
-        name: format!("place {kind}"),
+        name: format!("place {label}"),
         kind: SpanKind::Server,
         start,
         end,
         attributes,
         events: Vec::new(),
-        error: outcome.err().map(str::to_owned),
+        link,
+        error: outcome.err().map(legible),
     }
 }
 
-/// Somebody was given the answer, after he had waited since `start`; `nonce` tells apart who asks again.
+/// Somebody was given the answer, after he had waited since `start`; `nonce` tells apart who asks again. It stands below his
+/// own placement, if he is in the middle of that, or else in the order's trace.
 #[must_use]
-pub fn handed_out(order: &Order, start: Timestamp, end: Timestamp, nonce: u64) -> Option<Span> {
-    let (place, _) = place_of(order);
-    place.is_sampled.then(|| Span {
-        trace: place.trace,
-        id: id_of(order, Role::HandOut { nonce }),
-        parent: Some(id_of(order, Role::Order { life: order.life })),
+pub fn handed_out(
+    order: &Order,
+    above: Option<TraceParent>,
+    took: (Timestamp, Timestamp),
+    nonce: u64,
+) -> Option<Span> {
+    let (own, parent) = trace_of(order);
+    let is_sampled = above.map_or(own.is_sampled, |above| above.is_sampled);
+    let span = match above.filter(|above| Some(above.span) != parent) {
+        Some(TraceParent { trace, span, .. }) => {
+            Span { link: Some(name_of(order)), ..hand_out(order, SpanName { trace, id: span }, took) }
+        }
+        None => hand_out(order, name_of(order), took),
+    };
+    is_sampled.then(|| Span { id: id_of(order, Role::HandOut { nonce }), ..span })
+}
+
+fn hand_out(order: &Order, above: SpanName, (start, end): (Timestamp, Timestamp)) -> Span {
+    Span {
+        trace: above.trace,
+        id: [0; 8],
+        parent: Some(above.id),
         name: "hand out".into(),
         kind: SpanKind::Server,
         start,
         end,
         attributes: about(order),
         events: Vec::new(),
+        link: None,
         error: None,
-    })
+    }
 }

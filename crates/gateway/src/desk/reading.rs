@@ -7,6 +7,7 @@ use crate::tenant::Caller;
 use quittance_engine::{Outcome, Placed};
 use quittance_lifecycle::{Key, Order, Origin, Phase, Timestamp};
 use quittance_ports::{StoreError, Which};
+use quittance_trace::TraceParent;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,13 +15,13 @@ impl Desk {
     /// What this id has for its caller now. It reads our own record and asks nobody.
     pub async fn look(&self, caller: &Caller, id: OrderId) -> Result<Seen, NotSeen> {
         let (order, placed) = self.claim_of(caller, id).await?;
-        self.look_at(order, &placed).await
+        self.look_at(order, &placed, None).await
     }
 
     /// The same, and waits until there is something to tell, but no longer than `patience`.
     pub async fn wait(&self, caller: &Caller, id: OrderId, patience: Duration) -> Result<Seen, NotSeen> {
         let (order, placed) = self.claim_of(caller, id).await?;
-        self.wait_for(order, placed, patience).await
+        self.wait_for(order, placed, patience, None).await
     }
 
     /// The same for an order that was just accepted, in the name of that very placement. What it had for him then he has
@@ -36,33 +37,50 @@ impl Desk {
             }
         };
         match engine.told_at_once(placed) {
-            Some(outcome) => Ok(self.seen(order, outcome, self.inner.clock.now())),
-            None => self.wait_for(order, placed.clone(), patience).await,
+            Some(outcome) => Ok(self.seen(order, outcome, self.inner.clock.now(), accepted.above)),
+            None => self.wait_for(order, placed.clone(), patience, accepted.above).await,
         }
     }
 
-    async fn wait_for(&self, order: Arc<Order>, placed: Placed, patience: Duration) -> Result<Seen, NotSeen> {
+    async fn wait_for(
+        &self,
+        order: Arc<Order>,
+        placed: Placed,
+        patience: Duration,
+        above: Option<TraceParent>,
+    ) -> Result<Seen, NotSeen> {
         if patience.is_zero() {
-            return self.look_at(order, &placed).await;
+            return self.look_at(order, &placed, above).await;
         }
         let since = self.inner.clock.now();
         let outcome = self.inner.engine.wait(&Placed { until: since + patience, ..placed }).await;
         let order = self.inner.engine.read(&order.key).await.ok().flatten().unwrap_or(order);
-        Ok(self.seen(order, outcome, since))
+        Ok(self.seen(order, outcome, since, above))
     }
 
     /// What a caller is told who has asked, or waited, since then.
-    fn seen(&self, order: Arc<Order>, outcome: Outcome, since: Timestamp) -> Seen {
+    fn seen(
+        &self,
+        order: Arc<Order>,
+        outcome: Outcome,
+        since: Timestamp,
+        above: Option<TraceParent>,
+    ) -> Seen {
         if let (Some(traces), Outcome::Answered(_)) = (self.inner.hub.traces(), &outcome) {
-            traces.handed_out(&order, since, self.inner.clock.now());
+            traces.handed_out(&order, above, since, self.inner.clock.now());
         }
         Seen { order, outcome }
     }
 
-    async fn look_at(&self, order: Arc<Order>, placed: &Placed) -> Result<Seen, NotSeen> {
+    async fn look_at(
+        &self,
+        order: Arc<Order>,
+        placed: &Placed,
+        above: Option<TraceParent>,
+    ) -> Result<Seen, NotSeen> {
         let since = self.inner.clock.now();
         let outcome = self.inner.engine.peek_at(placed, &order).await.map_err(NotSeen::StoreAway)?;
-        Ok(self.seen(order, outcome.unwrap_or(Outcome::NotYet), since))
+        Ok(self.seen(order, outcome.unwrap_or(Outcome::NotYet), since, above))
     }
 
     /// The order that an id names, if it is this caller's, and his claim on it.

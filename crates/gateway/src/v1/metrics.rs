@@ -18,8 +18,6 @@ use std::time::Duration;
 use utoipa::ToSchema;
 
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-/// What kinds that nobody has described are counted under: their names are whatever callers write.
-const OTHER: &str = "other";
 
 problems!(MetricsProblems: Unauthorized, Forbidden);
 
@@ -151,25 +149,35 @@ fn pools_now(pools: &[PoolShown], now: Timestamp) -> Vec<(String, PoolNow)> {
     shown.collect()
 }
 
-/// Today's books by kind and provider; providers are the operator's, and of kinds there are as many as are described.
-fn by_kind(books: Vec<(Line, Tally)>) -> BTreeMap<(String, String), Tally> {
+/// Today's books by kind and provider; providers are the operator's, and of kinds there are as many as are described. What was
+/// counted yesterday and not yet today is told as zero: a series that goes at midnight and comes back later is no counter.
+fn by_kind(books: Vec<(Line, Tally)>, today: Day) -> BTreeMap<(String, String), Tally> {
     let mut kinds: BTreeMap<_, Tally> = BTreeMap::new();
     for (line, tally) in books {
-        let is_described = quittance_catalog::kind(&line.kind).is_some();
-        let kind = if is_described { line.kind } else { OTHER.to_owned() };
-        *kinds.entry((kind, line.provider)).or_default() += tally;
+        let counted =
+            kinds.entry((quittance_catalog::label(&line.kind).to_owned(), line.provider)).or_default();
+        if line.day == today {
+            *counted += tally;
+        }
     }
     kinds
 }
 
 fn show_books(page: &mut Page, books: &BTreeMap<(String, String), Tally>) {
     for (n, (line, words)) in Tally::NAMES.iter().zip(Tally::WORDS).enumerate() {
-        let name = format!("quittance_{line}_total");
+        // Prometheus has seconds for every span of time.
+        let seconds = line.strip_suffix("_ms").map(|line| format!("quittance_{line}_seconds_total"));
+        let is_span = seconds.is_some();
+        let name = seconds.unwrap_or_else(|| format!("quittance_{line}_total"));
         page.head(&name, Sort::Counter, &format!("{} By all nodes, today (UTC).", words.trim()));
         for ((kind, provider), tally) in books {
             let count = tally.lines().nth(n).map_or(0, |(_, count)| count);
             let (kind, provider) = (escaped(kind), escaped(provider));
-            _ = writeln!(page.0, "{name}{{kind=\"{kind}\",provider=\"{provider}\"}} {count}");
+            _ = write!(page.0, "{name}{{kind=\"{kind}\",provider=\"{provider}\"}} ");
+            _ = match is_span {
+                true => writeln!(page.0, "{}", count as f64 / 1000.0),
+                false => writeln!(page.0, "{count}"),
+            };
         }
     }
 }
@@ -284,7 +292,9 @@ pub(super) async fn metrics(State(room): State<Room>, _: Operator) -> Response {
     let engine = room.desk.engine();
     let now = room.desk.clock().now();
     let today = Day::of(now);
-    let (pools, books, census) = tokio::join!(engine.pools(), room.desk.books(today, today), engine.census());
+    let yesterday = Day(today.0.saturating_sub(1));
+    let (pools, books, census) =
+        tokio::join!(engine.pools(), room.desk.books(yesterday, today), engine.census());
     let is_up = pools.is_ok() && books.is_ok() && census.is_ok();
     let mut page = Page::default();
     page.single("quittance_store_up", Sort::Gauge, "Whether the store answers.", u8::from(is_up));
@@ -316,7 +326,7 @@ pub(super) async fn metrics(State(room): State<Room>, _: Operator) -> Response {
     page.samples(OF_POOLS, "pool", &pools_now(&pools.unwrap_or_default(), now));
     let demand: Vec<_> = engine.demand().into_iter().collect();
     page.samples(OF_DEMAND, "pool", &demand);
-    show_books(&mut page, &by_kind(books.unwrap_or_default()));
+    show_books(&mut page, &by_kind(books.unwrap_or_default(), today));
     ([(CONTENT_TYPE, TEXT)], page.0).into_response()
 }
 

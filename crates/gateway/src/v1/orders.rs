@@ -87,7 +87,7 @@ pub(super) async fn place(
     let now = room.desk.clock().now();
     let accepted = placing.await.ok_or_else(store_away)?.map_err(|why| declined(why, now))?;
     let seen = room.desk.wait_for_accepted(&accepted, prefer.patience()).await.ok();
-    let Accepted { id, placed } = &accepted;
+    let Accepted { id, placed, .. } = &accepted;
     let seen = seen.filter(|seen| seen.outcome != Outcome::Forgotten);
     let seen = seen.ok_or_else(|| store_away().see(address(*id)))?;
     let source = Source::of(placed.origin, &seen.order);

@@ -10,7 +10,6 @@ use super::prices::Prices;
 use super::problem::{Code, Refused, problems};
 use super::shown::{OrderInShort, Status, Trouble};
 use super::wish::Said;
-use crate::paid::task_of;
 use axum::extract::State;
 use axum::response::Response;
 use hyper::StatusCode;
@@ -210,7 +209,7 @@ impl ToldAttempt {
                 Progress::Answered => "answered",
                 Progress::Spare { .. } => "spare",
             },
-            task: task_of(order, attempt),
+            task: order.task_of(attempt).map(str::to_owned),
             cost_micros: attempt.cost.0,
             made_for: attempt.made_for.map(|key| key.to_string()),
             reported: attempt.report.as_ref().map(|report| if report.is_good { "good" } else { "bad" }),

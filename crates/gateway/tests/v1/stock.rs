@@ -200,10 +200,15 @@ async fn the_stock_of_today_is_told_to_a_monitoring_system() {
         "quittance_from_stock_total{kind=\"turnstile\",provider=\"\"} 1",
         "quittance_asked_total{kind=\"turnstile\",provider=\"\"} 2",
         "quittance_wasted_micros_total{kind=\"turnstile\",provider=\"\"} 0",
+        "# TYPE quittance_saved_seconds_total counter",
     ] {
         assert!(lines.contains(&line), "{line} is not in {}", told.text);
     }
     assert!(!told.text.contains("shop.example.com"), "sites are no labels");
+    room.pass(Duration::from_secs(24 * 3600));
+    let told = room.ask(Ask::get("/metrics").key(ADMIN)).await;
+    let anew = "quittance_asked_total{kind=\"turnstile\",provider=\"\"} 0";
+    assert!(told.text.lines().any(|line| line == anew), "a new day begins at zero, and not with nothing");
     room.store_is_away.store(true, Ordering::Relaxed);
     let told = room.ask(Ask::get("/metrics").key(ADMIN)).await;
     assert!(told.status == 200 && told.text.lines().any(|line| line == "quittance_store_up 0"), "{told:?}");

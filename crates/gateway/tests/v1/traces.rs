@@ -128,3 +128,41 @@ async fn a_collector_that_is_away_is_no_trouble_to_anybody() {
     }
     assert_eq!(traces.sent(), 0);
 }
+
+#[tokio::test]
+async fn whoever_is_given_what_another_ordered_finds_it_from_his_own_trace() {
+    let (address, heard) = collector().await;
+    let room = Room::traced(address).await;
+    let path = path_of(&room.place("hold-d").await.order(202));
+    room.until(&path, "solving").await;
+    room.call_back("hold-d", "token").await;
+    room.end_of(&path).await;
+    let ask = Ask::post("/v1/orders", &order("hold-d")).key(ANNA);
+    room.ask(ask.header("traceparent", &format!("00-{TRACE}-{CALLER}-01"))).await.order(200);
+    room.gateway.desk().hub().traces().unwrap().finish().await;
+    let spans = heard.lock().unwrap().clone();
+    let whole = spans.iter().find(|span| span["name"] == "order turnstile").unwrap();
+    assert_ne!(whole["traceId"], TRACE);
+    let link = serde_json::json!([{ "traceId": whole["traceId"], "spanId": whole["spanId"] }]);
+    let his: Vec<&Value> = spans.iter().filter(|span| span["traceId"] == TRACE).collect();
+    let [place, given] = &his[..] else { panic!("{his:?}") };
+    assert_eq!((&place["name"], &place["links"]), (&"place turnstile".into(), &link));
+    let origin = serde_json::json!({ "key": "quittance.origin", "value": { "stringValue": "cached" } });
+    assert!(place["attributes"].as_array().unwrap().contains(&origin), "{place}");
+    assert_eq!((&given["name"], &given["links"]), (&"hand out".into(), &link));
+    assert_eq!(given["parentSpanId"], place["spanId"]);
+}
+
+#[tokio::test]
+async fn what_a_caller_calls_his_kind_names_no_span() {
+    let (address, heard) = collector().await;
+    let room = Room::traced(address).await;
+    let odd = "M".repeat(5000);
+    let asked = Ask::get(format!("/in.php?key={ANNA}&method={odd}&pageurl=https://shop.example.com/"));
+    assert!(room.ask(asked).await.text.starts_with("ERROR_"));
+    room.gateway.desk().hub().traces().unwrap().finish().await;
+    let spans = heard.lock().unwrap().clone();
+    assert_eq!(spans.len(), 1, "{spans:?}");
+    assert_eq!(spans[0]["name"], "place other");
+    assert!(!spans[0].to_string().contains(&odd), "{}", spans[0]);
+}
