@@ -23,10 +23,18 @@ const TOLD_MAX: usize = 256;
 struct Known {
     is_paused: bool,
     store: KnownStore,
-    /// What the provider was last seen to be in trouble with.
-    trouble: Option<FaultClass>,
+    trouble: Option<Trouble>,
     /// How long the stories were of which something was told lately, the latest first.
     told: VecDeque<(Key, usize)>,
+}
+
+/// What was last told of the provider. Where every other submit fails it is in trouble all the while: it is well again when it has
+/// been for a time.
+struct Trouble {
+    class: FaultClass,
+    told: Instant,
+    last: Instant,
+    has_worked_since: bool,
 }
 
 /// What was last told of the store, and when.
@@ -68,7 +76,12 @@ pub(super) async fn tell_changes(gateway: Gateway) {
                 Err(RecvError::Lagged(missed)) => tracing::debug!(missed, "changes came faster than they are told"),
                 Err(RecvError::Closed) => return std::future::pending().await,
             },
-            _ = look.tick() => known.tell_state(&gateway),
+            _ = look.tick() => {
+                known.tell_state(&gateway);
+                if known.is_well_again(Instant::now()) {
+                    tracing::info!("the provider takes orders again");
+                }
+            }
         }
     }
 }
@@ -106,9 +119,10 @@ impl Known {
         let lately = order.story.entries.iter().rev().take_while(|entry| entry.at == last.at);
         let mut lately: Vec<&Beat> = lately.map(|entry| &entry.beat).collect();
         let is_well = |beat: &&Beat| matches!(beat, Beat::Accepted { .. } | Beat::Solved { .. });
-        if self.trouble.is_some() && lately.iter().any(is_well) {
-            self.trouble = None;
-            tracing::info!("the provider takes orders again");
+        if let Some(trouble) = &mut self.trouble
+            && lately.iter().any(is_well)
+        {
+            trouble.has_worked_since = true;
         }
         let is_told =
             |beat: &&Beat| matches!(beat, Beat::Faulted { .. } | Beat::Buried { .. } | Beat::NotTold { .. });
@@ -147,11 +161,31 @@ impl Known {
     }
 
     fn tell_fault(&mut self, fault: &Fault) {
-        let is_of_the_provider = !matches!(fault.class, FaultClass::Caller | FaultClass::Unsolvable);
-        if is_of_the_provider && self.trouble != Some(fault.class) {
-            self.trouble = Some(fault.class);
+        if self.is_new_trouble(fault.class, Instant::now()) {
             tracing::warn!(class = fault.class.name(), what = %fault.code.escape_debug(), "the provider is in trouble");
         }
+    }
+
+    fn is_new_trouble(&mut self, class: FaultClass, now: Instant) -> bool {
+        if matches!(class, FaultClass::Caller | FaultClass::Unsolvable) {
+            return false;
+        }
+        match &mut self.trouble {
+            Some(known) if known.class == class || now.duration_since(known.told) < WHY_SPAN => {
+                (known.last, known.has_worked_since) = (now, false);
+                false
+            }
+            _ => {
+                self.trouble = Some(Trouble { class, told: now, last: now, has_worked_since: false });
+                true
+            }
+        }
+    }
+
+    fn is_well_again(&mut self, now: Instant) -> bool {
+        let is_over =
+            |known: &mut Trouble| known.has_worked_since && now.duration_since(known.last) >= WHY_SPAN;
+        self.trouble.take_if(is_over).is_some()
     }
 }
 
@@ -175,5 +209,23 @@ mod tests {
         assert_eq!(hear(None, 67), Some(StoreNews::Well));
         assert_eq!(hear(None, 68), None);
         assert_eq!(hear(Some("refused"), 69), away("refused"), "another trouble, if for the same reason");
+    }
+
+    #[test]
+    fn a_provider_that_fails_now_and_then_is_in_trouble_once_until_it_has_been_well_for_a_while() {
+        let (mut known, start) = (Known::default(), Instant::now());
+        let at = |second: u64| start + Duration::from_secs(second);
+        assert!(known.is_new_trouble(FaultClass::Busy, at(0)));
+        for second in 1..60 {
+            assert!(!known.is_new_trouble(FaultClass::Busy, at(second)), "it was told");
+            known.trouble.as_mut().unwrap().has_worked_since = true;
+            assert!(!known.is_well_again(at(second)), "a fault a second");
+        }
+        assert!(known.is_well_again(at(65)));
+        assert!(!known.is_well_again(at(66)), "once");
+        assert!(!known.is_new_trouble(FaultClass::Caller, at(67)), "that is nothing of the provider's");
+        assert!(known.is_new_trouble(FaultClass::Unreachable, at(68)));
+        assert!(!known.is_new_trouble(FaultClass::Busy, at(69)), "reasons that take turns");
+        assert!(!known.is_well_again(at(100)), "nothing has worked since");
     }
 }
