@@ -2,9 +2,10 @@
 //! holds. A row that does not is set aside at once, so that nobody pays again for an order that is only unreadable.
 
 use crate::ledger::Ledger;
-use crate::row::{self, Flaw, Marks, SCAN, claimed_key, place_and_why, stand_in};
+use crate::row::{self, Flaw, Found, Marks, Reading, SCAN, claimed_key, place_and_why, stand_in};
 use crate::sheets;
 use quittance_lifecycle::{Key, Timestamp};
+use quittance_ports::Standing;
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 
@@ -47,6 +48,7 @@ pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
             }
         }
     }
+    stand_as_on_record(conn, &mut good)?;
     let mut ledger = Ledger::of(&good);
     for SetAside { id, why, claimed_key, marks } in bad {
         let mut keys: BTreeSet<Key> = claimed_key.into_iter().collect();
@@ -65,6 +67,19 @@ pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
         }
     }
     Ok(Scanned { ledger, last_version, next_id })
+}
+
+/// The phase alone does not tell of an order that is done and of which a caller could never be told: that waits for a person, and
+/// is therefore not to be forgotten. What else has no such moment is awaited by an alarm, and there is little of it.
+fn stand_as_on_record(conn: &Connection, found: &mut [(Key, i64, Marks)]) -> rusqlite::Result<()> {
+    let mut reading = Reading::new(conn)?;
+    let is_unclear = |marks: &Marks| marks.standing == Standing::AtRest && marks.forget_at.is_none();
+    for (_, id, marks) in found.iter_mut().filter(|(_, _, marks)| is_unclear(marks)) {
+        if let Found::Whole(kept) = reading.row(*id)? {
+            marks.standing = Standing::of(&kept.versioned.order);
+        }
+    }
+    Ok(())
 }
 
 fn key_on_record(conn: &Connection, id: i64) -> rusqlite::Result<Option<Key>> {

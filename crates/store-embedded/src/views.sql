@@ -17,17 +17,20 @@ SELECT lower(hex(key)) AS key, tenant, kind, phase,
        version
 FROM (SELECT *, iif(json_valid(record), record, NULL) AS json FROM order_records);
 
--- The dead letters: what waits for a person, and why.
+-- The dead letters: what waits for a person, and why. `delivery` are orders that are done, and a caller who asked to be called
+-- could never be.
 DROP VIEW IF EXISTS dead_letters;
 CREATE VIEW dead_letters AS
 SELECT lower(hex(key)) AS key, tenant, kind,
-       strftime('%Y-%m-%d %H:%M:%f', (json ->> '$.phase.at') / 1000.0, 'unixepoch') AS buried,
-       json ->> '$.phase.cause.is' AS cause,
+       strftime('%Y-%m-%d %H:%M:%f', iif(phase = 'dead', json ->> '$.phase.at', untold) / 1000.0, 'unixepoch') AS buried,
+       iif(phase = 'dead', json ->> '$.phase.cause.is', 'delivery') AS cause,
        json ->> '$.phase.cause.fault.class' AS fault,
        json ->> '$.phase.cause.fault.code' AS code,
        json ->> 'last_attempt' AS attempts,
        coalesce(json ->> 'possible_doubles', iif(json IS NULL, NULL, 0)) AS doubles
-FROM (SELECT *, iif(json_valid(record), record, NULL) AS json FROM order_records) WHERE phase = 'dead';
+FROM (SELECT *, (SELECT min(l.value ->> 'at') FROM json_each(o.json, '$.listeners') AS l WHERE l.value ->> 'is' = 'dead') AS untold
+      FROM (SELECT *, iif(json_valid(record), record, NULL) AS json FROM order_records) AS o)
+WHERE phase = 'dead' OR (untold IS NOT NULL AND phase NOT IN ('queued', 'submitting', 'solving', 'unsure'));
 
 -- What happened to each order, in order. `what` is the name of the entry; `entry` is all of it, as JSON.
 DROP VIEW IF EXISTS story;

@@ -209,6 +209,10 @@ impl Model {
             // The same again: nothing is new but the version.
             return Some(Advance { next: order.clone(), tally: Tally::default(), effect: None });
         }
+        if self.dice.below(12) == 0 {
+            let next = samples::untold(order, now);
+            return Some(Advance { next, tally: Tally::default(), effect: None });
+        }
         (0..8).find_map(|_| match self.event(order) {
             None => self.place(name, Some(order)),
             Some(event) => match transition(order, event, now, &POLICY) {

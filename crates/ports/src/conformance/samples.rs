@@ -3,8 +3,8 @@
 
 use quittance_lifecycle::{
     Decision, Delivery, Draft, Event, Fault, FaultClass, Field, Gate, Goods, Identity, Key, KeySettings,
-    Kind, Money, Order, Pace, Placement, Policy, PollOutcome, Shape, SubmitOutcome, Tally, Target, Timestamp,
-    Value, Word, place, transition,
+    Kind, Listener, Money, Order, Pace, Placement, Policy, PollOutcome, Shape, SubmitOutcome, Tally, Target,
+    Telling, Timestamp, Value, Word, place, transition,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -143,6 +143,14 @@ pub fn accepted(attempt: u32) -> Event {
 #[must_use]
 pub fn refused(attempt: u32, class: FaultClass) -> Event {
     submitted(attempt, SubmitOutcome::Refused(Fault::new(class, "ERROR_\"QUOTED\"_\u{1F600}")))
+}
+
+/// The same order, of which a caller could never be told.
+#[must_use]
+pub fn untold(order: &Order, at: Timestamp) -> Order {
+    let telling = Telling::Dead { at, why: "no answer".into() };
+    let caller = Listener { number: 1, url: "http://127.0.0.1/told".into(), dialect: "v1".into(), telling };
+    Order { listeners: vec![caller], last_listener: 1, ..order.clone() }
 }
 
 #[must_use]

@@ -114,7 +114,7 @@ pub(crate) const CRIMES: &[(Crime, &str, Model)] = {
         (TakesAnotherEachTime, "whoever_takes_again_is_given_the_same", Catches),
         (TakesForOneOnly, "what_is_given_back_can_be_taken_by_another", Catches),
         (TakesUnderTheOldVersion, "what_was_taken_can_be_moved_on_by_whoever_saw_it_taken", Catches),
-        (TakenForgetsItsErrands, "what_else_a_taken_order_has_to_do_is_still_done", IsBlind),
+        (TakenForgetsItsErrands, "what_else_a_taken_order_has_to_do_is_still_done", Catches),
         (WakesNobody, "a_watch_misses_no_commit_made_after_it_returns", Catches),
         (WakesNobody, "a_watch_wakes_whoever_waits_already", Catches),
         (WakesOneOnly, "a_watch_wakes_everybody_who_waits_for_the_order_and_nobody_else", Catches),

@@ -3,11 +3,12 @@
 use super::{create, now};
 use quittance_lifecycle::Tally;
 use quittance_ports::conformance::samples::{self, START};
-use quittance_ports::{Commit, Day, Store, Version};
+use quittance_ports::{Commit, Day, Store, Version, Which};
 use quittance_store_embedded::{DATABASE, EmbeddedStore};
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
+use std::sync::Arc;
 
 fn ask(dir: &Path, sql: &str) -> Vec<Vec<String>> {
     let conn = Connection::open_with_flags(dir.join(DATABASE), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
@@ -104,4 +105,20 @@ fn lines_of_the_books_that_another_version_has_are_kept_and_those_that_it_lacks_
     now(store.close_books(Day(line.day.0 + 1), line.day)).unwrap();
     let closed = ask(dir.path(), "SELECT site, asked, dead, marvels FROM books");
     assert_eq!(closed, [["*", "2", "1", "3"]], "nor are they lost when the books are closed");
+}
+
+#[test]
+fn a_caller_who_was_never_told_is_a_dead_letter_also_when_the_store_is_opened_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let untold = Arc::new(samples::untold(&samples::solved("solved", START).order, START));
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    create(&store, &untold);
+    create(&store, &samples::solved("told", START).order);
+    drop(store);
+    let store = EmbeddedStore::open(dir.path()).unwrap();
+    let letters = now(store.list(Which::Dead, None, 9)).unwrap();
+    let letters: Vec<_> = letters.into_iter().map(|found| found.unwrap().order).collect();
+    assert_eq!(letters, [Arc::clone(&untold)]);
+    let seen = ask(dir.path(), "SELECT key, cause, buried FROM dead_letters");
+    assert_eq!(seen, [[&*untold.key.to_string(), "delivery", "2100-01-01 00:00:00.000"]]);
 }
