@@ -43,7 +43,7 @@ impl From<Refusal> for Trouble {
             Refusal::Said { status, code, detail } => {
                 let exit = match (code.as_str(), status.as_u16()) {
                     ("unauthorized" | "forbidden", _) => Exit::Config,
-                    (_, 404 | 409) => Exit::Bad,
+                    (_, 403 | 404 | 409) => Exit::Bad,
                     (_, 400 | 413 | 415 | 422) => Exit::Usage,
                     _ => Exit::Store,
                 };

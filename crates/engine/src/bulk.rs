@@ -294,7 +294,9 @@ impl Engine {
             Deed::Drop => Event::Dropped,
         };
         let key = found.order.key;
-        let applied = self.apply_if(&key, Some(found), &event, |order| is_meant(sheet, order)).await?;
+        let may = |order: &Order| sheet.deed != Deed::Replay || self.may_replay(order);
+        let is_meant = |order: &Order| is_meant(sheet, order) && may(order);
+        let applied = self.apply_if(&key, Some(found), &event, is_meant).await?;
         Ok(matches!(applied, Applied::Advanced { .. } | Applied::Act { .. }))
     }
 }

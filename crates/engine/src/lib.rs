@@ -209,7 +209,8 @@ impl Engine {
     /// What a replay of this order would do now.
     #[must_use]
     pub fn on_replay(&self, order: &Order) -> Option<OnReplay> {
-        order.on_replay(self.now(), &self.policy(order))
+        let replay = order.on_replay(self.now(), &self.policy(order))?;
+        Some(if self.may_replay(order) { replay } else { OnReplay::NotAllowed })
     }
 
     /// Somebody else may want to know what this node has just written.

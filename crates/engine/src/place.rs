@@ -146,7 +146,7 @@ impl Engine {
         let Some(kind) = (self.settings.kinds)(kind) else {
             return Err(PlaceError::UnknownKind { name: kind.into() });
         };
-        self.settings.targets.check(&kind, &draft)?;
+        self.settings.targets.check(&kind, &draft.params)?;
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let (key, terms) = self.check(&kind, draft, &policy)?;
         Ok((key, terms, policy))
@@ -245,9 +245,25 @@ impl Engine {
         self.apply(key, None, &Event::Cancelled).await
     }
 
-    /// Sends a dead letter on its way again.
+    /// Sends a dead letter on its way again, unless its site may not be automated any more.
     pub async fn replay(&self, key: &Key) -> Result<Applied, StoreError> {
-        self.apply(key, None, &Event::Replayed).await
+        self.apply_if(key, None, &Event::Replayed, |order| self.may_replay(order)).await
+    }
+
+    /// Whether the operator allows what this order is for, as he does now: a letter may be older than his list, or come from
+    /// elsewhere.
+    pub fn check_target(&self, order: &Order) -> Result<(), NotAllowed> {
+        let terms = &order.terms;
+        match self.kind(&terms.kind) {
+            Some(kind) => self.settings.targets.check(&kind, &terms.params),
+            // Nobody knows any more which of its parameters is the page; the site was found when somebody did.
+            None => self.settings.targets.check_host(&terms.site),
+        }
+    }
+
+    /// Whoever only calls a caller again asks nothing of the site.
+    pub(crate) fn may_replay(&self, order: &Order) -> bool {
+        !order.phase.is_dead() || self.check_target(order).is_ok()
     }
 
     /// Gives a dead letter up for good.

@@ -2,7 +2,8 @@
 //! paid for. What has no page, a picture, has a switch of its own.
 
 use quittance_lifecycle::terms::page_host;
-use quittance_lifecycle::{Draft, Field, Identity, Kind, Shape, Value};
+use quittance_lifecycle::{Field, Identity, Kind, Shape, Value};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// The hosts that stand for nobody's site: always allowed, for the simulator and for examples.
@@ -74,13 +75,13 @@ pub enum NotAllowed {
 
 impl Targets {
     /// Whether an order may be placed. What is not an address at all is left for the check of the parameters.
-    pub fn check(&self, kind: &Kind, draft: &Draft) -> Result<(), NotAllowed> {
+    pub fn check(&self, kind: &Kind, params: &BTreeMap<String, Value>) -> Result<(), NotAllowed> {
         let is_page = |field: &Field| field.shape == Shape::PageAddress;
         let is_page_field = |name: &str| kind.fields.iter().any(|field| is_page(field) && field.name == name);
         // Of a kind that nobody has described, any address may be that of the page.
         let is_undescribed = kind.identity == Identity::Everything;
         let mut named = 0;
-        for (name, value) in &draft.params {
+        for (name, value) in params {
             let Value::Text(address) = value else { continue };
             if !is_page_field(name) && !is_undescribed {
                 continue;
@@ -102,7 +103,7 @@ impl Targets {
         Err(NotAllowed::Images { kind: kind.name.to_string() })
     }
 
-    fn check_host(&self, host: &str) -> Result<(), NotAllowed> {
+    pub(crate) fn check_host(&self, host: &str) -> Result<(), NotAllowed> {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let is_nobodys = NOBODYS.iter().any(|domain| is_within(&host, domain));
         if is_nobodys || self.allow.iter().any(|pattern| pattern.covers(&host)) {
@@ -115,6 +116,7 @@ impl Targets {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quittance_lifecycle::Draft;
 
     fn targets(allow: &[&str]) -> Targets {
         Targets {
@@ -147,7 +149,7 @@ mod tests {
 
     fn undescribed(params: &[(&str, &str)], listed: &Targets) -> Result<(), NotAllowed> {
         let draft = params.iter().fold(Draft::new("t"), |draft, (name, value)| draft.with(name, *value));
-        listed.check(&quittance_catalog::open_kind("brand_new"), &draft)
+        listed.check(&quittance_catalog::open_kind("brand_new"), &draft.params)
     }
 
     #[test]

@@ -329,7 +329,7 @@ impl Desk {
     fn check_host(&self, tenant: &TenantSettings, kind: &str, draft: &Draft) -> Result<(), Declined> {
         let Some(targets) = &tenant.targets else { return Ok(()) };
         let kind = self.inner.engine.kind(kind).ok_or(PlaceError::UnknownKind { name: kind.to_owned() })?;
-        targets.check(&kind, draft).map_err(Declined::HostNotForYou)
+        targets.check(&kind, &draft.params).map_err(Declined::HostNotForYou)
     }
 
     /// Whether this tenant's own orders could ever ask for what is to be kept for him.

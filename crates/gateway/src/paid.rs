@@ -115,7 +115,7 @@ fn is_spare(order: &Order) -> bool {
     matches!(order.story.entries.first().map(|entry| &entry.beat), Some(Beat::Stocked { .. }))
 }
 
-fn beats(order: &Order) -> impl DoubleEndedIterator<Item = &Beat> {
+fn beats(order: &Order) -> impl DoubleEndedIterator<Item = &Beat> + Clone {
     order.story.entries.iter().map(|entry| &entry.beat)
 }
 
@@ -123,28 +123,31 @@ fn beats(order: &Order) -> impl DoubleEndedIterator<Item = &Beat> {
 fn why(order: &Order, number: u32) -> String {
     let is_it = |beat: &&Beat| matches!(beat, Beat::Submitted { attempt } if *attempt == number);
     let before = beats(order).rev().skip_while(|beat| !is_it(beat)).skip(1);
-    let reason =
-        before.map_while(|beat| (!matches!(beat, Beat::Submitted { .. })).then_some(beat)).find_map(|beat| {
-            match beat {
-                Beat::Placed { .. } if order.terms.slot.is_some() => {
-                    Some("to fill a place in a pool".to_owned())
-                }
-                Beat::Placed { life: 1 } => Some("the first of the order".to_owned()),
-                Beat::Placed { life } => Some(format!("placed again: life {life}")),
-                Beat::Retried { class: FaultClass::Unknown, .. } | Beat::GaveUp { .. } => {
-                    Some("after a doubt that nobody settled in time".to_owned())
-                }
-                Beat::Retried { class, number, .. } => Some(format!("retry {number} for {}", class.name())),
-                Beat::Replayed => Some("replayed by a person".to_owned()),
-                Beat::TooOld { .. } => Some("the answer before came too old to be of use".to_owned()),
-                _ => None,
-            }
-        });
+    let before = before.map_while(|beat| (!matches!(beat, Beat::Submitted { .. })).then_some(beat));
+    // Whatever it had to wait for then, it was a person who wanted it.
+    if before.clone().any(|beat| matches!(beat, Beat::Replayed)) {
+        return "replayed by a person".to_owned();
+    }
+    let reason = { before }.find_map(|beat| match beat {
+        Beat::Placed { .. } if order.terms.slot.is_some() => Some("to fill a place in a pool".to_owned()),
+        Beat::Placed { life: 1 } => Some("the first of the order".to_owned()),
+        Beat::Placed { life } => Some(format!("placed again: life {life}")),
+        Beat::Retried { class: FaultClass::Unknown, .. } | Beat::GaveUp { .. } => {
+            Some("after a doubt that nobody settled in time".to_owned())
+        }
+        Beat::Retried { class, number, .. } => Some(format!("retry {number} for {}", class.name())),
+        Beat::TooOld { .. } => Some("the answer before came too old to be of use".to_owned()),
+        _ => None,
+    });
     reason.unwrap_or_else(|| "not told any more: the middle of a long story is left out".to_owned())
 }
 
 /// Whether an earlier attempt could still have been answered, or paid for unheard, when a later one was made.
 fn was_open(order: &Order, earlier: &Attempt, later: u32) -> bool {
+    // Refused at the door.
+    if earlier.progress == Progress::Faulted && !earlier.accepted {
+        return false;
+    }
     let until =
         beats(order).position(|beat| matches!(beat, Beat::Submitted { attempt } if *attempt == later));
     let told = |attempt: u32| attempt == earlier.number;

@@ -59,6 +59,8 @@ pub enum OnReplay {
     /// It buys, although an earlier attempt may have been paid for.
     MayPayTwice,
     Pays,
+    /// Nothing: its site may not be automated any more.
+    NotAllowed,
 }
 
 impl OnReplay {
@@ -70,13 +72,14 @@ impl OnReplay {
             Self::WaitsFirst { .. } => "waits_first",
             Self::MayPayTwice => "may_pay_twice",
             Self::Pays => "pays",
+            Self::NotAllowed => "not_allowed",
         }
     }
 
     /// Whether it may cost the price of an answer.
     #[must_use]
     pub const fn may_pay(self) -> bool {
-        matches!(self, Self::WaitsFirst { .. } | Self::MayPayTwice | Self::Pays)
+        matches!(self, Self::GoesOn | Self::WaitsFirst { .. } | Self::MayPayTwice | Self::Pays)
     }
 }
 
@@ -92,6 +95,7 @@ impl fmt::Display for OnReplay {
             }
             Self::MayPayTwice => "submits it again, although an earlier attempt may have been paid for",
             Self::Pays => "submits it again; no earlier attempt is known to wait for an answer",
+            Self::NotAllowed => "is refused: its site is not among those that may be automated (`targets.allow`)",
         })
     }
 }

@@ -19,7 +19,7 @@ pub const TASK_BYTES_MAX: usize = 128;
 
 /// How many attempts an order remembers. Only an order that is placed again and again ever makes so many; of
 /// those the finished ones are forgotten first.
-pub const ATTEMPTS_KEPT_MAX: usize = 16;
+pub const ATTEMPTS_KEPT_MAX: usize = 64;
 
 /// Where an order stands. Every phase that waits carries the moment at which waiting ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -205,6 +205,11 @@ impl Phase {
     #[must_use]
     pub const fn is_held(&self) -> bool {
         matches!(self, Self::Queued { held: true, .. })
+    }
+
+    #[must_use]
+    pub const fn is_dead(&self) -> bool {
+        matches!(self, Self::Dead { .. })
     }
 
     /// Whether the order still strives for an answer.

@@ -13,9 +13,10 @@ use core::fmt;
 /// The longest note that a person may leave.
 pub const NOTE_BYTES_MAX: usize = 1000;
 
-/// How many entries are kept: a third of them from the beginning.
-pub const STORY_ENTRIES_MAX: usize = 48;
-const BEGINNING: usize = STORY_ENTRIES_MAX / 3;
+/// How many entries are kept: enough for a letter that was replayed many times. A third of them are from the beginning.
+pub const STORY_ENTRIES_MAX: usize = 256;
+/// How many entries stand before what was left out.
+pub const STORY_BEGINNING: usize = STORY_ENTRIES_MAX / 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Beat {
@@ -120,8 +121,8 @@ impl Story {
         if self.entries.len() >= STORY_ENTRIES_MAX {
             // What a person wrote is left out last: nobody can find it out again.
             let is_ours = |entry: &Entry| !matches!(entry.beat, Beat::Noted { .. });
-            let oldest = self.entries[BEGINNING..].iter().position(is_ours).unwrap_or(0);
-            self.entries.remove(BEGINNING + oldest);
+            let oldest = self.entries[STORY_BEGINNING..].iter().position(is_ours).unwrap_or(0);
+            self.entries.remove(STORY_BEGINNING + oldest);
             self.left_out = self.left_out.saturating_add(1);
         }
         self.entries.push(Entry { at, beat });
@@ -208,7 +209,7 @@ mod tests {
         }
         let kept: Vec<u64> = story.entries.iter().map(|entry| entry.at.as_millis()).collect();
         assert_eq!(kept.len(), STORY_ENTRIES_MAX);
-        assert_eq!(kept[..BEGINNING], (0..BEGINNING as u64).collect::<Vec<_>>());
+        assert_eq!(kept[..STORY_BEGINNING], (0..STORY_BEGINNING as u64).collect::<Vec<_>>());
         assert_eq!(kept.last(), Some(&999));
         assert_eq!(story.left_out as usize, 1000 - STORY_ENTRIES_MAX);
     }

@@ -106,7 +106,7 @@ impl Summary {
                 let count = paid - self.paid.min(paid);
                 writeln!(
                     text,
-                    "; {count} of them, {money}, by orders that are no longer on record, or on another day"
+                    "; {count} of them, {money}, by orders that are no longer on record, on another day, or by the oldest of very many attempts of one order"
                 )
             }
         };

@@ -154,7 +154,7 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
         min_life: spec.min_life,
         ..Draft::new(spec.tenant.clone())
     };
-    if let Err(why) = config.targets.check(&kind, &draft) {
+    if let Err(why) = config.targets.check(&kind, &draft.params) {
         return unsound(table.clone(), "asks for what may not be bought", why.to_string());
     }
     let kind = with_life_rules(&config.lifetimes, &kind, &site(&kind, &spec.params));

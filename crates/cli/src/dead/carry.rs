@@ -2,7 +2,7 @@
 
 use super::filter::{number, text};
 use crate::exit::{Exit, Trouble};
-use crate::office::Office;
+use crate::office::{Office, Refusal};
 use crate::output::{self, harmless, not_written};
 use http_body_util::BodyExt;
 use hyper::Method;
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 const PORTION_BYTES: usize = 1024 * 1024;
 /// More than any letter that there is: whatever goes on for so long without a line break is something else.
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Of a line, so much tells what it is.
 const HEAD_BYTES: usize = 128;
 
@@ -104,7 +105,16 @@ struct Taken {
 
 impl Taken {
     async fn send(&mut self, office: &Office, lines: Vec<u8>, first: u64) -> Result<(), Trouble> {
-        let told: Value = office.upload("/v1/admin/dead/import", Bytes::from(lines)).await?;
+        let told: Value = match office.upload("/v1/admin/dead/import", Bytes::from(lines)).await {
+            // Only what is larger than a portion can be, and that goes alone.
+            Err(Refusal::Said { code, .. }) if code == "too_large" => {
+                self.refused += 1;
+                let why = "it is larger than the daemon takes: raise `listener.body_bytes_max`, or stop the daemon and import it then";
+                output::tell(&format!("line {first}: {why}\n"));
+                return Ok(());
+            }
+            told => told?,
+        };
         self.imported += number(&told, "imported");
         self.there_already += number(&told, "there_already");
         self.refused += number(&told, "refused_count");
@@ -130,6 +140,10 @@ pub(super) async fn import(office: &Office, file: &Path, as_json: bool) -> Resul
         let read =
             io::Read::take(&mut lines, LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(not_read)?;
         let is_last = read == 0;
+        // Some editors leave a mark at the beginning of a file, which is no part of it.
+        if next == 1 && line.starts_with(BYTE_ORDER_MARK) {
+            line.drain(..BYTE_ORDER_MARK.len());
+        }
         if !portion.is_empty() && (is_last || portion.len() + line.len() > PORTION_BYTES) {
             taken.send(office, std::mem::take(&mut portion), first).await?;
             first = next;

@@ -13,6 +13,7 @@ pub(super) struct Cost {
     micros: u64,
     unpriced: u64,
     may_pay_twice: u64,
+    not_allowed: u64,
     unreadable: u64,
 }
 
@@ -24,18 +25,19 @@ impl Cost {
         self.micros = self.micros.saturating_add(number(told, "cost_micros"));
         self.unpriced += number(told, "unpriced");
         self.may_pay_twice += number(told, "may_pay_twice");
+        self.not_allowed += number(told, "not_allowed");
         self.unreadable += number(told, "unreadable");
     }
 
     pub(super) fn json(&self) -> Value {
-        let Self { letters, would_pay, micros, unpriced, may_pay_twice, unreadable } = self;
+        let Self { letters, would_pay, micros, unpriced, may_pay_twice, not_allowed, unreadable } = self;
         json!({ "dry_run": true, "letters": letters, "would_pay": would_pay,
             "cost": money::render(Money(*micros)), "cost_micros": micros, "unpriced": unpriced,
-            "may_pay_twice": may_pay_twice, "unreadable": unreadable })
+            "may_pay_twice": may_pay_twice, "not_allowed": not_allowed, "unreadable": unreadable })
     }
 
     pub(super) fn words(&self, deed: Deed) -> String {
-        let Self { letters, would_pay, micros, unpriced, may_pay_twice, unreadable } = *self;
+        let Self { letters, would_pay, micros, unpriced, may_pay_twice, not_allowed, unreadable } = *self;
         let (done, mut price) = match deed {
             Deed::Drop => ("dropped", "nothing is paid for".to_owned()),
             Deed::Replay => ("replayed", format!("{would_pay} of them may be paid for")),
@@ -54,6 +56,11 @@ impl Cost {
         }
         if may_pay_twice > 0 {
             price += &format!("; {may_pay_twice} may be paid for a second time");
+        }
+        if not_allowed > 0 {
+            price += &format!(
+                "; {not_allowed} are passed over, because their site may not be automated any more (`targets.allow`)"
+            );
         }
         if unreadable > 0 {
             price += &format!("; {unreadable} cannot be read, and are passed over");

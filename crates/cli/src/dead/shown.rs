@@ -174,15 +174,15 @@ fn as_text(story: &Value) -> String {
     lines.push_str("\nstory (seconds after it was first told of)\n");
     let beats = story["story"].as_array().map(Vec::as_slice).unwrap_or_default();
     let born = beats.first().map_or(0, |beat| number(beat, "at_ms"));
-    for beat in beats {
+    for (n, beat) in beats.iter().enumerate() {
+        if story["left_out_after"].as_u64() == Some(n as u64) {
+            _ = writeln!(lines, "              ... {} entries are left out here", number(story, "left_out"));
+        }
         let ms = number(beat, "at_ms").saturating_sub(born);
         _ = writeln!(lines, "  {:>6}.{:03}  {}", ms / 1000, ms % 1000, harmless(text(beat, "what")));
         if let ("faulted", Some(said)) = (text(beat, "name"), beat["fault"]["said"].as_str()) {
             _ = writeln!(lines, "              said: {}", harmless(said));
         }
-    }
-    if number(story, "left_out") > 0 {
-        _ = writeln!(lines, "  ({} entries in the middle are left out)", number(story, "left_out"));
     }
     lines
 }

@@ -259,6 +259,27 @@ fn everything_can_be_done_beside_a_daemon_that_has_the_store_to_itself() {
     ran.must_fail(1, &["line 1: ", "line 3: "]);
 }
 
+#[test]
+fn what_may_not_be_automated_any_more_is_not_replayed() {
+    let sim = Sim::start();
+    let mut room = room_of(&sim).set("targets.allow=shop.example.org");
+    sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_CAPTCHA_UNSOLVABLE" } }]));
+    let mut order = line(1, "n1");
+    order["params"]["pageurl"] = json!("https://shop.example.org/");
+    room.run_lines(&[order.to_string()]);
+    sim.calm();
+    let [key] = &keys(&room)[..] else { panic!("one letter") };
+    room.overrule("targets.allow", "other.example.net");
+    let shown = room.run(&["dead", "show", key]);
+    assert!(shown.must_succeed().out.contains("is refused: its site"), "{}", shown.out);
+    let told = room.run(&["dead", "replay", "--all", "--dry-run", "--json"]).must_succeed().json();
+    assert_eq!((&told["would_pay"], &told["not_allowed"]), (&json!(0), &json!(1)));
+    room.run(&["dead", "replay", key]).must_fail(1, &["shop.example.org", "targets.allow"]);
+    let ran = room.run(&["dead", "replay", "--all", "--yes"]);
+    assert!(ran.out.contains("0 dead letters replayed, 1 passed over"), "{ran:?}");
+    assert_eq!((room.dead_letters().len(), sim.ledger().accepted()), (1, 0));
+}
+
 /// Markup, a terminal escape, line breaks, what turns writing around, and what a spreadsheet takes for a formula.
 const HOSTILE: &str = "<script>alert(1)</script>\u{1b}[2J\u{9b}31m\r\n\u{202e}=1+1";
 

@@ -3,7 +3,7 @@
 use super::*;
 use quittance_lifecycle::{
     Decision, Delivery, Draft, Event, Fault, Gate, Goods, KeySettings, Placement, Policy, PollOutcome, Reuse,
-    SubmitOutcome, Word, place, transition,
+    SubmitOutcome, WithoutWord, Word, place, transition,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -74,6 +74,45 @@ fn a_refusal_is_no_payment_and_the_attempt_after_it_says_why_it_was_made() {
     let [only] = &paid(&order)[..] else { panic!("{order:?}") };
     assert_eq!((only.attempt, only.why.as_str(), only.state), (2, "retry 1 for busy", State::Solving));
     assert!(!only.is_possible_double, "nobody paid for the first");
+}
+
+#[test]
+fn a_refusal_that_nobody_understands_is_no_payment_either() {
+    let odd = SubmitOutcome::Refused(Fault::new(FaultClass::UnknownCode, "ERROR_BLUE_MOON"));
+    let steps = [(0, WAKE), (1, submitted(1, odd)), (30, WAKE), (31, accepted(2))];
+    let order = live(placed(Reuse::Shared), &steps);
+    let [only] = &paid(&order)[..] else { panic!("{order:?}") };
+    assert!(!only.is_possible_double && order.possible_doubles == 0, "{order:?}");
+}
+
+#[test]
+fn what_a_person_has_replayed_says_so_also_if_it_waited_for_word_first() {
+    let policy = Policy { without_word: WithoutWord::Bury, ..Policy::DEFAULT };
+    let step = |order: Order, at: u64, event: Event| match transition(
+        &order,
+        event,
+        START + Duration::from_secs(at),
+        &policy,
+    ) {
+        Decision::Advance(advance) => advance.next,
+        other => panic!("{other:?}"),
+    };
+    let doubtful = step(placed(Reuse::Shared), 0, WAKE);
+    let mut order = step(doubtful, 1, submitted(1, SubmitOutcome::Unknown));
+    for at in [100, 200] {
+        if order.phase.is_open() {
+            order = step(order, at, WAKE);
+        }
+    }
+    assert!(order.phase.is_dead(), "{order:?}");
+    order = step(order, 300, Event::Replayed);
+    for at in [500, 700] {
+        if order.current().is_none_or(|attempt| attempt == 1) {
+            order = step(order, at, WAKE);
+        }
+    }
+    let [_, second] = &paid(&order)[..] else { panic!("{order:?}") };
+    assert_eq!(second.why, "replayed by a person");
 }
 
 #[test]

@@ -68,6 +68,8 @@ pub(super) struct DryRun {
     unpriced: u64,
     /// How many may be paid for although an earlier attempt may have been paid for, too.
     may_pay_twice: u64,
+    /// How many are left alone because their site may not be automated any more.
+    not_allowed: u64,
     by_cause: BTreeMap<&'static str, u64>,
     unreadable: u64,
     /// Where to go on, as `after`; absent if these were all.
@@ -275,6 +277,7 @@ impl Room {
             cost_micros: 0,
             unpriced: 0,
             may_pay_twice: 0,
+            not_allowed: 0,
             by_cause: BTreeMap::new(),
             unreadable: 0,
             next: None,
@@ -300,15 +303,15 @@ impl Room {
         told.letters += 1;
         *told.by_cause.entry(letter.cause.name()).or_default() += 1;
         let engine = self.desk.engine();
-        if let (Deed::Replay, Some(price)) = (deed, prices.on_replay(engine, &found.order)) {
+        let replay = engine.on_replay(&found.order).filter(|_| deed == Deed::Replay);
+        told.not_allowed += u64::from(replay == Some(OnReplay::NotAllowed));
+        if let (Some(replay), Some(price)) = (replay, prices.on_replay(engine, &found.order)) {
             told.would_pay += 1;
             told.cost_micros = told.cost_micros.saturating_add(price.0);
             told.unpriced += u64::from(price.0 == 0);
-            // Whoever waits first buys all the same, if no word comes.
-            let is_second = matches!(
-                engine.on_replay(&found.order),
-                Some(OnReplay::MayPayTwice | OnReplay::WaitsFirst { .. })
-            );
+            // Whoever waits first, or asks for what is there, buys all the same if no word comes.
+            let is_second =
+                matches!(replay, OnReplay::MayPayTwice | OnReplay::GoesOn | OnReplay::WaitsFirst { .. });
             told.may_pay_twice += u64::from(is_second);
         }
     }

@@ -4,13 +4,13 @@
 use super::caller::{ByKey, Operator};
 use super::letter::{AskedLetters, Found, Letter, LetterQuery, Record, Walk, is_meant};
 use super::moment::rfc3339;
-use super::orders::store_trouble;
+use super::orders::{not_allowed, store_trouble};
 use super::problem::{Code, Refused, problems};
 use super::story::{ToldBeat, operators_trouble};
 use super::{JSON_LINES, Room, json_text};
 use crate::plain::plain_json;
-use axum::body::{Body, Bytes};
-use axum::extract::State;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -33,6 +33,7 @@ const AT_ONCE: usize = 32;
 const REFUSED_MAX: usize = 1000;
 
 problems!(DeadListProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
+problems!(ReplayProblems: Unauthorized, Forbidden, TargetNotAllowed, KindNotAllowed, UnknownOrder, NotDead, NeedsAPerson, StoreUnavailable);
 problems!(DeadProblems: Unauthorized, Forbidden, UnknownOrder, NotDead, NeedsAPerson, StoreUnavailable);
 problems!(ExportProblems: Unauthorized, Forbidden, BadParams, TooManyStreams);
 problems!(ImportProblems: BrokenBody, Unauthorized, Forbidden, TooSlow, NeedsAPerson, TooLarge, StoreUnavailable);
@@ -105,7 +106,7 @@ impl Room {
 #[utoipa::path(
     post, path = "/v1/admin/dead/{key}/replay", operation_id = "replayDead", tag = "admin",
     params(("key" = String, Path, pattern = "^[0-9a-fA-F]{64}$", description = "The order's key.")),
-    responses((status = 200, body = Found, description = "The order as it is now."), DeadProblems),
+    responses((status = 200, body = Found, description = "The order as it is now."), ReplayProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn replay(
@@ -113,7 +114,14 @@ pub(super) async fn replay(
     _: Operator,
     ByKey(key): ByKey,
 ) -> Result<Response, Refused> {
-    let applied = room.desk.engine().replay(&key).await;
+    let engine = room.desk.engine();
+    let applied = engine.replay(&key).await;
+    if let Ok(Applied::Ignored { now, .. }) = &applied
+        && now.order.phase.is_dead()
+        && let Err(why) = engine.check_target(&now.order)
+    {
+        return Err(not_allowed(&why, why.to_string()));
+    }
     room.done(applied)
 }
 
@@ -320,7 +328,13 @@ fn read_line(line: &[u8]) -> Result<Order, String> {
     responses((status = 200, body = Imported, description = "What became of them."), ImportProblems),
     security(("bearer" = []), ("api_key" = [])),
 )]
-pub(super) async fn import(State(room): State<Room>, _: Operator, body: Bytes) -> Result<Response, Refused> {
+pub(super) async fn import(
+    State(room): State<Room>,
+    _: Operator,
+    request: Request,
+) -> Result<Response, Refused> {
+    // It has arrived whole, and within the limits of whoever listens: a letter may be larger than the order that it tells of.
+    let body = to_bytes(request.into_body(), usize::MAX).await.map_err(|_| Code::BrokenBody.plain())?;
     let mut told = Imported { imported: 0, there_already: 0, refused: Vec::new(), refused_count: 0 };
     let lines: Vec<(usize, &[u8])> = body
         .split(|byte| *byte == b'\n')

@@ -279,7 +279,7 @@ pub(super) fn declined(why: Declined, now: Timestamp) -> Refused {
     }
 }
 
-fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
+pub(super) fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
     match why {
         NotAllowed::Host { .. } => Code::TargetNotAllowed.because(detail).at("params.pageurl"),
         NotAllowed::Images { .. } => Code::KindNotAllowed.because(detail).at("kind"),

@@ -15,7 +15,7 @@ use axum::response::Response;
 use hyper::StatusCode;
 use quittance_engine::{Applied, Engine};
 use quittance_lifecycle::secrets::shown_param;
-use quittance_lifecycle::story::{Entry, NOTE_BYTES_MAX};
+use quittance_lifecycle::story::{Entry, NOTE_BYTES_MAX, STORY_BEGINNING};
 use quittance_lifecycle::{Attempt, Beat, DeadCause, Fault, Order, Progress, Timestamp};
 use quittance_ports::StoreError;
 use serde::Serialize;
@@ -139,6 +139,9 @@ pub(super) struct Story {
     story: Vec<ToldBeat>,
     /// How many entries are missing between the beginning and the end.
     left_out: u32,
+    /// After how many entries they are left out, if any are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out_after: Option<usize>,
     /// Why it waits for a person, if it does.
     letter: Option<ToldLetter>,
     /// What a replay would do, if there is anything to replay.
@@ -176,6 +179,7 @@ impl Story {
             attempts: order.attempts.iter().map(|attempt| ToldAttempt::of(order, attempt)).collect(),
             story: order.story.entries.iter().map(ToldBeat::of).collect(),
             left_out: order.story.left_out,
+            left_out_after: (order.story.left_out > 0).then_some(STORY_BEGINNING),
             letter: order.letter().map(|letter| ToldLetter {
                 cause: letter.cause.name(),
                 why: letter.why,
