@@ -31,6 +31,7 @@ pub(crate) mod tests;
 mod types;
 mod value;
 
+pub(crate) use address::Scheme;
 pub(crate) use alerts::AlertsConfig;
 pub(crate) use error::ConfigError;
 pub(crate) use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TO_PASSWORD};

@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
@@ -86,7 +87,19 @@ impl Daemon {
         environment: &Environment,
     ) -> Result<Option<Self>, Trouble> {
         let embedded::OpenError::InUse { dir, pid: Some(pid) } = error else { return Ok(None) };
-        let Some(at) = Note::of(dir).read(*pid) else { return Ok(None) };
+        Note::of(dir).read(*pid).map(|at| Self::at(at, config, environment)).transpose()
+    }
+
+    /// The one that runs on the store in this folder, for whoever must not open it himself.
+    pub(crate) fn that_runs_in(
+        dir: &Path,
+        config: &Config,
+        environment: &Environment,
+    ) -> Result<Option<Self>, Trouble> {
+        Note::of(dir).read_if_held().map(|at| Self::at(at, config, environment)).transpose()
+    }
+
+    fn at(at: SocketAddr, config: &Config, environment: &Environment) -> Result<Self, Trouble> {
         let typed = environment.get(ADMIN_KEY).map(str::trim).filter(|key| !key.is_empty());
         let key = typed.map(|key| {
             let mut shown = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| {
@@ -97,7 +110,7 @@ impl Daemon {
             Ok::<_, Trouble>(shown)
         });
         let is_keyless = config.admin.is_none();
-        Ok(Some(Self { at: near(at), key: key.transpose()?, is_keyless }))
+        Ok(Self { at: near(at), key: key.transpose()?, is_keyless })
     }
 
     pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Trouble> {

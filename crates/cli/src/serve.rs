@@ -276,11 +276,11 @@ impl Daemon {
 /// Says where we listen, in a folder that is ours alone. Without it, people must come when we are not there.
 fn leave_note(config: &Config, at: SocketAddr) -> Option<Note> {
     let StoreUrl::Embedded(dir) = &config.store.url else { return None };
-    let note = Note::of(dir);
+    let mut note = Note::of(dir);
     match note.write(at) {
         Ok(()) => Some(note),
         Err(error) => {
-            tracing::warn!("`quittance pool` and `quittance stock` will not find us: {error}");
+            tracing::warn!("commands at the prompt will not find us: {error}");
             None
         }
     }

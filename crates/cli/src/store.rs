@@ -158,10 +158,13 @@ fn named(
 }
 
 /// An embedded store that is not there would be made, and be found empty.
-fn must_exist(store: &StoreConfig) -> Result<(), Trouble> {
+pub(crate) fn must_exist(store: &StoreConfig) -> Result<(), Trouble> {
     match &store.url {
         StoreUrl::Embedded(folder) if !folder.join(quittance_store_embedded::DATABASE).exists() => {
-            let what = format!("there is no store in {}: check the path", folder.display());
+            let what = format!(
+                "there is no store in {}: check the path; `quittance serve` makes it when it starts",
+                folder.display()
+            );
             Err(Trouble::new(Exit::Store, what))
         }
         StoreUrl::Memory => {

@@ -1,28 +1,30 @@
-//! `quittance top`: a node at work, in the terminal. It shows what `/v1/admin/live` tells, of the daemon that has the store or of
-//! this process, and changes nothing.
+//! `quittance top`: a node at work, in the terminal. It shows what `/v1/admin/live` tells, of the daemon that has the store, or what
+//! this process sees in a store that is shared. It changes nothing, and is in nobody's way: an embedded store is never kept open.
 
 mod draw;
+mod feed;
+mod lines;
 mod picture;
 mod terminal;
 #[cfg(test)]
 mod tests;
 mod words;
 
-use crate::config::{Config, Environment};
+use crate::config::{Config, Environment, Scheme};
 use crate::exit::{Exit, Trouble};
-use crate::office::{Office, Stream};
-use crate::output;
+use crate::office::Office;
+use crate::{output, store};
 use clap::Args;
-use http_body_util::BodyExt;
-use hyper::Method;
+use feed::Feed;
 use picture::Picture;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::io::{self, IsTerminal};
+use std::time::Duration;
 
-const LIVE: &str = "/v1/admin/live";
 const NOW: &str = "/v1/admin/now";
-/// More than any picture of thousands of pools.
-const EVENT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// One look has no rates: a store is looked at again after so long, and so often at most. One that is slow is not read each time.
+const LOOK_SPAN: Duration = Duration::from_secs(1);
+const LOOKS_MAX: usize = 5;
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
@@ -32,13 +34,14 @@ Examples:
 
 Keys: q or Esc leave, p hold the picture, ? help.
 
-It asks the daemon that has the store; where the store is shared, it looks for itself. The
-admin key is taken from QUITTANCE_ADMIN_KEY. Where there is no terminal it looks once.
+It asks the daemon that has the store, and waits for one that does not run yet; where the
+store is shared, it looks for itself. The admin key is taken from QUITTANCE_ADMIN_KEY.
+Where there is no terminal it looks once. What is not known is `-`, and null in JSON.
 
 Exit codes:
   0        shown
   4        the configuration or the key is wrong
-  5        the store or the daemon does not answer
+  5        the store or the daemon does not answer, or there is no store
   130,143  ended by a signal";
 
 #[derive(Args, Debug)]
@@ -52,68 +55,49 @@ pub(crate) struct TopArgs {
 }
 
 pub(crate) async fn run(args: TopArgs, config: &Config, environment: &Environment) -> Result<Exit, Trouble> {
-    let office = Office::find(config, environment).await?;
     let is_screen = io::stdout().is_terminal() && io::stdin().is_terminal();
+    if !args.once && !args.json && is_screen {
+        return terminal::watch(Feed::of(config, environment).await?).await;
+    }
+    let told = look(config, environment).await?;
     if args.json {
-        let mut told: Value = office.read(NOW).await?;
-        if matches!(office, Office::Here(_)) {
-            told["providers"] = Value::Array(Vec::new());
-        }
         return output::print(&format!("{told:#}\n")).map(|()| Exit::Done);
     }
-    if args.once || !is_screen {
-        let told = seen_from(&office, office.read(NOW).await?);
-        return output::print(&words::page(&told)).map(|()| Exit::Done);
-    }
-    let pictures = Pictures::of(&office).await?;
-    terminal::watch(&office, pictures).await
+    let picture: Picture = serde_json::from_value(told).map_err(|error| {
+        let what = format!(
+            "what was told cannot be understood ({error}): is the daemon of another version than this?"
+        );
+        Trouble::new(Exit::Store, what)
+    })?;
+    output::print(&words::page(&picture)).map(|()| Exit::Done)
 }
 
-/// A picture without what its painter cannot know.
-fn seen_from(office: &Office, picture: Picture) -> Picture {
-    match office {
-        Office::Here(_) => picture.without_provider_states(),
-        Office::There(_) => picture,
-    }
-}
-
-/// The pictures of a stream, one after the other.
-struct Pictures {
-    stream: Stream,
-    /// What has come of the next event.
-    rest: Vec<u8>,
-}
-
-impl Pictures {
-    async fn of(office: &Office) -> Result<Self, Trouble> {
-        let stream = office.open(Method::GET, LIVE, None).await?;
-        Ok(Self { stream, rest: Vec::new() })
-    }
-
-    /// Nothing, when the stream has ended. It may be dropped in the middle, and loses nothing.
-    async fn next(&mut self) -> Option<Picture> {
-        loop {
-            if let Some(end) = self.rest.windows(2).position(|two| two == b"\n\n") {
-                let event: Vec<u8> = self.rest.drain(..end + 2).collect();
-                match read(&event) {
-                    Some(picture) => return Some(picture),
-                    None => continue,
-                }
+/// One look, after which the store is free again. What is not there is not made to be looked at.
+async fn look(config: &Config, environment: &Environment) -> Result<Value, Trouble> {
+    store::must_exist(&config.store)?;
+    let office = Office::find(config, environment).await?;
+    let mut told: Value = office.read(NOW).await?;
+    if matches!(office, Office::Here(_)) {
+        let scheme = config.store.url.scheme();
+        // Where it is not shared nobody is at work, and somebody may be about to be.
+        let looks_max = if scheme.is_shared() { LOOKS_MAX } else { 1 };
+        for _ in 1..looks_max {
+            if told["rates"]["asked"].is_number() || told["store"]["is_up"] != true {
+                break;
             }
-            let frame = self.stream.frame().await?.ok()?;
-            if let Some(bytes) = frame.data_ref() {
-                self.rest.extend_from_slice(bytes);
-            }
-            if self.rest.len() > EVENT_BYTES_MAX {
-                return None;
-            }
+            tokio::time::sleep(LOOK_SPAN).await;
+            told = office.read(NOW).await?;
         }
+        from_outside(&mut told, scheme);
     }
+    Ok(told)
 }
 
-/// The picture in an event, if there is one in it.
-fn read(event: &[u8]) -> Option<Picture> {
-    let text = std::str::from_utf8(event).ok()?;
-    let told = text.lines().find_map(|line| line.strip_prefix("data: "))?;
-    serde_json::from_str(told).ok()
+/// A picture without what only a node can know. Whoever just looks at a store has no name and no age there, sees no answer come in,
+/// and has never asked a provider for anything: that none has refused him says nothing.
+fn from_outside(told: &mut Value, scheme: Scheme) {
+    told["node"] = Value::Null;
+    told["providers"] = json!([]);
+    told["latency_ms"] = json!({ "p50": null, "p95": null, "p99": null, "count": null });
+    told["store"]["kind"] = scheme.word().into();
 }

@@ -1,45 +1,67 @@
 //! Where the daemon listens, in the folder that it has to itself. It names its process as the lock does: what one that was
 //! killed has left there is not believed.
 
-use std::io::{self, Write};
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 const NAME: &str = "daemon.at";
 /// A number and an address.
-const BYTES_MAX: usize = 128;
+const BYTES_MAX: u64 = 128;
 
-pub(crate) struct Note(PathBuf);
+pub(crate) struct Note {
+    path: PathBuf,
+    /// Locked for as long as its writer lives, however he ends.
+    written: Option<File>,
+}
 
 impl Note {
     pub(crate) fn of(dir: &Path) -> Self {
-        Self(dir.join(NAME))
+        Self { path: dir.join(NAME), written: None }
     }
 
     /// Written whole under another name first: half an address would be believed. Nothing is lost if it does not
     /// outlive a power cut, because the process does not either.
-    pub(crate) fn write(&self, at: SocketAddr) -> io::Result<()> {
-        let draft = self.0.with_extension("new");
+    pub(crate) fn write(&mut self, at: SocketAddr) -> io::Result<()> {
+        let draft = self.path.with_extension("new");
         let mut options = std::fs::OpenOptions::new();
         options.write(true).create(true).truncate(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&draft)?.write_all(format!("{} http://{at}\n", std::process::id()).as_bytes())?;
-        std::fs::rename(&draft, &self.0)
+        let mut file = options.open(&draft)?;
+        file.try_lock()?;
+        file.write_all(format!("{} http://{at}\n", std::process::id()).as_bytes())?;
+        std::fs::rename(&draft, &self.path)?;
+        self.written = Some(file);
+        Ok(())
     }
 
     /// Where this process listens, if it is a daemon.
     pub(crate) fn read(&self, pid: u32) -> Option<SocketAddr> {
-        let text = std::fs::read_to_string(&self.0).ok().filter(|text| text.len() <= BYTES_MAX)?;
-        let (process, address) = text.trim().split_once(' ')?;
-        let is_it = process.parse() == Ok(pid);
-        address.strip_prefix("http://").filter(|_| is_it)?.parse().ok()
+        let (process, address) = parse(File::open(&self.path).ok()?)?;
+        (process == pid).then_some(address)
+    }
+
+    /// Where its writer listens, if he still lives. Nothing is touched that a store needs to be opened: whoever only looks is in
+    /// nobody's way.
+    pub(crate) fn read_if_held(&self) -> Option<SocketAddr> {
+        let file = File::open(&self.path).ok()?;
+        let is_held = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        is_held.then(|| parse(file))?.map(|(_, address)| address)
     }
 
     /// Whoever comes later finds that nobody listens there anyway.
     pub(crate) fn take_away(&self) {
-        _ = std::fs::remove_file(&self.0);
+        _ = std::fs::remove_file(&self.path);
     }
+}
+
+fn parse(file: File) -> Option<(u32, SocketAddr)> {
+    let mut text = String::new();
+    file.take(BYTES_MAX).read_to_string(&mut text).ok()?;
+    let (process, address) = text.trim().split_once(' ')?;
+    Some((process.parse().ok()?, address.strip_prefix("http://")?.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -49,7 +71,7 @@ mod tests {
     #[test]
     fn only_the_process_that_wrote_it_is_asked() {
         let folder = tempfile::tempdir().unwrap();
-        let note = Note::of(folder.path());
+        let mut note = Note::of(folder.path());
         let (us, at) = (std::process::id(), SocketAddr::from(([127, 0, 0, 1], 8780)));
         assert_eq!(note.read(us), None, "there is none");
         note.write(at).unwrap();
@@ -60,5 +82,20 @@ mod tests {
         }
         note.take_away();
         assert!(!folder.path().join(NAME).exists());
+    }
+
+    #[test]
+    fn a_note_is_held_for_as_long_as_its_writer_lives() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut note, at) = (Note::of(folder.path()), SocketAddr::from(([127, 0, 0, 1], 8780)));
+        let held = || Note::of(folder.path()).read_if_held();
+        assert_eq!(held(), None, "there is none");
+        note.write(at).unwrap();
+        assert_eq!((held(), held()), (Some(at), Some(at)), "whoever looks takes nothing away");
+        drop(note);
+        assert!(folder.path().join(NAME).exists() && held().is_none(), "a daemon that was killed leaves it");
+        let mut next = Note::of(folder.path());
+        next.write(at).unwrap();
+        assert_eq!(held(), Some(at), "the next one writes its own");
     }
 }

@@ -1,5 +1,7 @@
-//! The screen: everything beside each other where there is room, and below each other where there is not.
+//! The screen: windows beside each other where there is room, and [lines] where there is not.
 
+use super::feed::Missing;
+use super::lines;
 use super::picture::Picture;
 use super::words::{self, Tone};
 use ratatui::Frame;
@@ -8,9 +10,12 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Clear, Paragraph, Sparkline, Wrap};
 use std::collections::VecDeque;
+use std::time::Duration;
 
-/// From how many columns on there is room for two.
-const WIDE: u16 = 100;
+/// From how many columns and rows on there is room for windows.
+const WIDE: (u16, u16) = (100, 22);
+/// A curve needs a title and some height, and no more than that.
+const CURVE_ROWS: (u16, u16) = (3, 7);
 /// How many seconds the curve goes back.
 pub(super) const CURVE_MAX: usize = 300;
 
@@ -24,38 +29,61 @@ joined  had the same order in flight already
 cached  had its answer already
 stock   were served from the shelf
 saved   what joined and cached would have cost
+-       not known
+~       about: the first thousand were counted
 
 Dead letters: quittance dead list";
 
 /// What is on the screen.
 #[derive(Debug, Default)]
 pub(super) struct View {
-    pub(super) picture: Picture,
-    /// How much was asked a second, the newest last.
-    pub(super) curve: VecDeque<u64>,
+    /// The last one.
+    pub(super) picture: Option<Picture>,
+    /// How much was asked a second, the newest last; nothing where it was not known.
+    pub(super) curve: VecDeque<Option<u64>>,
     pub(super) is_held: bool,
     pub(super) has_help: bool,
     pub(super) has_colours: bool,
     /// Why there is nothing new, if there is not.
-    pub(super) trouble: Option<String>,
+    pub(super) missing: Option<Missing>,
+    /// For how long there has been nothing new.
+    pub(super) silent: Duration,
 }
 
 impl View {
     pub(super) fn show(&mut self, picture: Picture) {
-        self.trouble = None;
+        self.missing = None;
         if self.is_held {
             return;
-        }
-        if self.curve.len() >= CURVE_MAX {
-            self.curve.pop_front();
         }
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "a curve needs no fractions"
         )]
-        self.curve.push_back(picture.rate("asked").max(0.0).round() as u64);
-        self.picture = picture;
+        self.go_on(picture.rate("asked").map(|rate| rate.max(0.0).round() as u64));
+        self.picture = Some(picture);
+    }
+
+    pub(super) fn miss(&mut self, missing: Missing) {
+        self.missing = Some(missing);
+        // What was so a second is no longer.
+        self.picture.iter_mut().for_each(|picture| picture.rates.clear());
+    }
+
+    /// Time passes without a picture.
+    pub(super) fn wait(&mut self, silent: Duration) {
+        self.silent = silent;
+        if !self.is_held {
+            self.go_on(None);
+        }
+    }
+
+    fn go_on(&mut self, asked: Option<u64>) {
+        if self.curve.len() >= CURVE_MAX {
+            self.curve.pop_front();
+        }
+        self.curve.push_back(asked);
     }
 
     fn style(&self, tone: Tone) -> Style {
@@ -84,36 +112,48 @@ impl View {
     }
 
     pub(super) fn draw(&self, frame: &mut Frame<'_>) {
-        let areas = Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)]);
-        let [top, middle, bottom] = areas.areas(frame.area());
-        let (tone, heading) = words::heading(&self.picture);
+        let whole = frame.area();
+        let why = self
+            .missing
+            .as_ref()
+            .map(|missing| lines::wrapped(&missing.words(), whole.width, self.style(Tone::Bad)));
+        let why = why.unwrap_or_default();
+        let why_rows = u16::try_from(why.len()).unwrap_or(u16::MAX).min(whole.height / 2);
+        let rows =
+            [Constraint::Length(1), Constraint::Min(0), Constraint::Length(why_rows), Constraint::Length(1)];
+        let [top, middle, below, bottom] = Layout::vertical(rows).areas(whole);
         let width = usize::from(top.width);
+        let (tone, heading) = match (&self.missing, &self.picture) {
+            (Some(missing), picture) => words::heading_without(missing, self.silent, picture.is_some()),
+            (None, Some(picture)) => words::heading(picture, width),
+            (None, None) => (Tone::Plain, "quittance".into()),
+        };
         let style = self.style(tone).add_modifier(Modifier::REVERSED);
         frame.render_widget(Paragraph::new(format!("{heading:<width$}")).style(style), top);
-        if middle.width >= WIDE {
-            self.wide(frame, middle);
-        } else {
-            self.narrow(frame, middle);
+        if let Some(picture) = &self.picture {
+            if whole.width >= WIDE.0 && whole.height >= WIDE.1 {
+                self.wide(frame, middle, picture);
+            } else {
+                self.small(frame, middle, picture);
+            }
         }
-        let state = match (&self.trouble, self.is_held) {
-            (Some(why), _) => format!("  {why}"),
-            (None, true) => "  HELD".into(),
-            (None, false) => String::new(),
-        };
-        frame.render_widget(Paragraph::new(format!("q leave  p hold  ? help{state}")), bottom);
+        // Where there is nothing else to see it is not sought at the foot.
+        let below = if self.picture.is_some() { below } else { Rect { y: middle.y, ..below } };
+        frame.render_widget(Paragraph::new(why), below);
+        let held = if self.is_held { "  HELD" } else { "" };
+        frame.render_widget(Paragraph::new(format!("q leave  p hold  ? help{held}")), bottom);
         if self.has_help {
             self.help(frame, middle);
         }
     }
 
-    fn wide(&self, frame: &mut Frame<'_>, area: Rect) {
+    fn wide(&self, frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
         let rows = Layout::vertical([Constraint::Length(9), Constraint::Min(4), Constraint::Min(4)]);
         let [first, second, third] = rows.areas(area);
         let columns = [Constraint::Length(24), Constraint::Min(40), Constraint::Length(34)];
         let [orders, throughput, today] = Layout::horizontal(columns).areas(first);
-        let picture = &self.picture;
         self.window(frame, orders, "orders", words::orders(picture));
-        self.throughput(frame, throughput);
+        self.throughput(frame, throughput, picture);
         self.window(frame, today, "today", words::today(picture));
         let halves = || Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]);
         let [providers, pools] = halves().areas(second);
@@ -121,48 +161,42 @@ impl View {
         self.window(frame, pools, "pools", words::pools(picture));
         let [nodes, alerts] = halves().areas(third);
         self.window(frame, nodes, "nodes", words::nodes(picture));
-        self.alerts(frame, alerts);
+        self.alerts(frame, alerts, picture);
     }
 
-    /// What matters most comes first: there may be no room for the rest.
-    fn narrow(&self, frame: &mut Frame<'_>, area: Rect) {
-        let picture = &self.picture;
-        let alerts =
-            if picture.standing().next().is_some() { Constraint::Min(4) } else { Constraint::Length(0) };
-        let rows = [
-            alerts,
-            Constraint::Length(8),
-            Constraint::Length(7),
-            Constraint::Length(9),
-            Constraint::Min(3),
-            Constraint::Min(3),
-            Constraint::Min(3),
-        ];
-        let [alerts, orders, throughput, today, providers, pools, nodes] = Layout::vertical(rows).areas(area);
-        if alerts.height > 0 {
-            self.alerts(frame, alerts);
+    /// Lines, and a curve below them if there is room for one.
+    fn small(&self, frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
+        let shown = lines::of(picture, area.width, area.height, |tone| self.style(tone));
+        let rows = u16::try_from(shown.len()).unwrap_or(area.height);
+        let [above, below] = Layout::vertical([Constraint::Length(rows), Constraint::Min(0)]).areas(area);
+        frame.render_widget(Paragraph::new(shown), above);
+        if below.height >= CURVE_ROWS.0 {
+            let titled = [Constraint::Length(1), Constraint::Max(CURVE_ROWS.1 - 1)];
+            let [title, curve] = Layout::vertical(titled).areas(below);
+            let bold = Style::new().add_modifier(Modifier::BOLD);
+            frame.render_widget(Paragraph::new("asked a second").style(bold), title);
+            self.curve(frame, curve);
         }
-        self.window(frame, orders, "orders", words::orders(picture));
-        self.throughput(frame, throughput);
-        self.window(frame, today, "today", words::today(picture));
-        self.window(frame, providers, "providers", words::providers(picture));
-        self.window(frame, pools, "pools", words::pools(picture));
-        self.window(frame, nodes, "nodes", words::nodes(picture));
     }
 
-    fn throughput(&self, frame: &mut Frame<'_>, area: Rect) {
+    fn curve(&self, frame: &mut Frame<'_>, area: Rect) {
+        let from = self.curve.len().saturating_sub(usize::from(area.width));
+        let shown: Vec<Option<u64>> = self.curve.iter().skip(from).copied().collect();
+        let curve = Sparkline::default().data(&shown).style(self.style(Tone::Good)).absent_value_symbol(" ");
+        frame.render_widget(curve, area);
+    }
+
+    fn throughput(&self, frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
         let block = Block::bordered().title(" asked a second ");
         let inside = block.inner(area);
         frame.render_widget(block, area);
         let [curve, lines] = Layout::vertical([Constraint::Min(1), Constraint::Length(3)]).areas(inside);
-        let from = self.curve.len().saturating_sub(usize::from(curve.width));
-        let shown: Vec<u64> = self.curve.iter().skip(from).copied().collect();
-        frame.render_widget(Sparkline::default().data(&shown).style(self.style(Tone::Good)), curve);
-        frame.render_widget(Paragraph::new(self.text(words::throughput(&self.picture))), lines);
+        self.curve(frame, curve);
+        frame.render_widget(Paragraph::new(self.text(words::throughput(picture))), lines);
     }
 
-    fn alerts(&self, frame: &mut Frame<'_>, area: Rect) {
-        let lines = self.text(words::alerts(&self.picture));
+    fn alerts(&self, frame: &mut Frame<'_>, area: Rect, picture: &Picture) {
+        let lines = self.text(words::alerts(picture));
         let block = Block::bordered().title(" alerts ");
         frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }).block(block), area);
     }

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 #[serde(default)]
 pub(super) struct Picture {
     pub(super) at_ms: u64,
-    pub(super) node: Here,
+    /// Who tells it, if he is a node.
+    pub(super) node: Option<Here>,
     pub(super) orders: Orders,
-    pub(super) rates: BTreeMap<String, f64>,
+    pub(super) rates: BTreeMap<String, Option<f64>>,
     pub(super) latency_ms: Latency,
     pub(super) today: BTreeMap<String, u64>,
     pub(super) balance: Balance,
@@ -26,16 +27,9 @@ impl Picture {
         self.today.get(line).copied().unwrap_or_default()
     }
 
-    pub(super) fn rate(&self, line: &str) -> f64 {
-        self.rates.get(line).copied().unwrap_or_default()
-    }
-
-    /// Whoever only looks has never asked a provider for anything: that none has refused him says nothing.
-    pub(super) fn without_provider_states(mut self) -> Self {
-        for provider in &mut self.providers {
-            *provider = Provider { name: std::mem::take(&mut provider.name), ..Provider::default() };
-        }
-        self
+    /// Nothing, if it is not known.
+    pub(super) fn rate(&self, line: &str) -> Option<f64> {
+        self.rates.get(line).copied().flatten()
     }
 
     /// Those that stand.
@@ -43,9 +37,6 @@ impl Picture {
         self.alerts.iter().filter(|alert| alert.cleared_at.is_none())
     }
 }
-
-/// The state of a provider that nobody here gives work to.
-pub(super) const UNKNOWN: &str = "";
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]

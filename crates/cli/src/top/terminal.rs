@@ -1,21 +1,21 @@
 //! The terminal: taken over for as long as somebody watches, and given back as it was, however that ends.
 
-use super::Pictures;
 use super::draw::View;
+use super::feed::{AGAIN, Feed, Missing};
 use crate::exit::{Exit, Trouble};
 use crate::interruption::Interruption;
-use crate::office::Office;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 /// How long whoever reads keys waits before he looks whether anybody still wants them.
 const KEY_WAIT: Duration = Duration::from_millis(100);
-/// How long is waited before a daemon that has gone is asked again.
-const AGAIN: Duration = Duration::from_secs(1);
+/// Pictures come each second, or each third while the store does not answer: a daemon that shows none for longer hangs.
+const SILENT_AFTER: Duration = Duration::from_secs(5);
 /// Keys that nobody has attended to yet.
 const KEYS_MAX: usize = 64;
 
@@ -28,6 +28,13 @@ impl Screen {
         taken
             .map(Self)
             .map_err(|error| Trouble::new(Exit::NotWritten, format!("the terminal cannot be used: {error}")))
+    }
+
+    fn draw(&mut self, view: &View) -> Result<(), Trouble> {
+        let drawn = self.0.draw(|frame| view.draw(frame));
+        drawn
+            .map(drop)
+            .map_err(|error| Trouble::new(Exit::NotWritten, format!("the terminal is gone: {error}")))
     }
 }
 
@@ -103,15 +110,24 @@ pub(super) fn attend(view: &mut View, event: &Event) -> Option<Wish> {
     }
 }
 
-pub(super) async fn watch(office: &Office, pictures: Pictures) -> Result<Exit, Trouble> {
+pub(super) async fn watch(mut feed: Feed) -> Result<Exit, Trouble> {
     let interruption = Interruption::listen()
         .map_err(|error| Trouble::new(Exit::Bad, format!("signals cannot be heard: {error}")))?;
     let mut interrupted = std::pin::pin!(interruption.came());
-    let mut screen = Screen::take()?;
-    let mut keys = Keys::listen();
     let has_colours = std::env::var_os("NO_COLOR").is_none();
     let mut view = View { has_colours, ..View::default() };
-    let mut pictures = Some(pictures);
+    match feed.open().await {
+        Ok(()) => {}
+        // Waiting does not help: a person must mend it.
+        Err(Missing::Trouble(trouble)) if trouble.exit != Exit::Store => return Err(trouble),
+        Err(missing) => view.miss(missing),
+    }
+    let mut screen = Screen::take()?;
+    let mut keys = Keys::listen();
+    let (sender, mut seen) = mpsc::channel(1);
+    let mut telling = std::pin::pin!(feed.tell(sender));
+    let (mut ticks, mut heard) = (tokio::time::interval(AGAIN), Instant::now());
+    screen.draw(&view)?;
     loop {
         let wish = tokio::select! {
             () = &mut interrupted => return Ok(Exit::Terminated),
@@ -119,38 +135,33 @@ pub(super) async fn watch(office: &Office, pictures: Pictures) -> Result<Exit, T
                 Some(event) => attend(&mut view, &event),
                 None => return Ok(Exit::Done),
             },
-            picture = next(office, &mut pictures) => {
+            () = &mut telling => return Ok(Exit::Done),
+            Some(picture) = seen.recv() => {
                 match picture {
-                    Ok(picture) => view.show(picture),
-                    Err(trouble) => view.trouble = Some(crate::output::harmless(&trouble.what)),
+                    Ok(picture) => {
+                        heard = Instant::now();
+                        view.show(picture);
+                    }
+                    Err(missing) => view.miss(missing),
                 }
                 Some(Wish::Draw)
+            }
+            _ = ticks.tick() => {
+                let silent = heard.elapsed();
+                if view.missing.is_none() && silent >= SILENT_AFTER {
+                    view.miss(Trouble::new(Exit::Store, "the daemon has the store and tells nothing: look at its log").into());
+                }
+                view.missing.is_some().then(|| {
+                    view.wait(silent);
+                    Wish::Draw
+                })
             }
         };
         match wish {
             Some(Wish::Leave) => return Ok(Exit::Done),
             Some(Wish::Interrupt) => return Ok(Exit::Interrupted),
-            Some(Wish::Draw) => {
-                let drawn = screen.0.draw(|frame| view.draw(frame));
-                drawn.map_err(|error| {
-                    Trouble::new(Exit::NotWritten, format!("the terminal is gone: {error}"))
-                })?;
-            }
+            Some(Wish::Draw) => screen.draw(&view)?,
             None => {}
         }
     }
-}
-
-/// The next picture. A daemon that is started anew is found again.
-async fn next(office: &Office, pictures: &mut Option<Pictures>) -> Result<super::Picture, Trouble> {
-    if let Some(watched) = pictures {
-        if let Some(picture) = watched.next().await {
-            return Ok(super::seen_from(office, picture));
-        }
-        *pictures = None;
-        return Err(Trouble::new(Exit::Store, "the daemon has hung up; it is asked again"));
-    }
-    tokio::time::sleep(AGAIN).await;
-    *pictures = Some(Pictures::of(office).await?);
-    Err(Trouble::new(Exit::Store, "asking again"))
 }

@@ -1,16 +1,20 @@
 //! The screen from a fixed picture, wide, narrow and tiny, with names that are not meant well.
 
 use super::draw::{CURVE_MAX, View};
+use super::feed::Missing;
+use super::from_outside;
 use super::picture::Picture;
 use super::terminal::{Wish, attend};
 use super::words;
+use crate::config::Scheme;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::time::Duration;
 
-fn picture() -> Picture {
-    let told = json!({
+fn told() -> Value {
+    json!({
         "at_ms": 1_794_800_000_000_u64,
         "node": { "name": "host:8780", "version": "0.1.0", "started_ms": 0, "uptime_s": 7300 },
         "orders": { "open": 1234, "dead": 3, "is_sampled": true,
@@ -27,7 +31,17 @@ fn picture() -> Picture {
             { "rule": "node_silent", "subject": "b", "words": "it is over", "cleared_at": "2026-11-16T00:00:00.000Z" }],
         "store": { "is_up": true, "kind": "embedded" },
         "surprise": [1, 2, 3],
-    });
+    })
+}
+
+fn picture() -> Picture {
+    serde_json::from_value(told()).unwrap()
+}
+
+/// The same, of a store that only was looked at.
+fn picture_from_outside(scheme: Scheme) -> Picture {
+    let mut told = told();
+    from_outside(&mut told, scheme);
     serde_json::from_value(told).unwrap()
 }
 
@@ -70,14 +84,70 @@ fn a_wide_screen_shows_everything_beside_each_other() {
     assert!(!shown.contains("it is over"), "what was cleared is nobody's worry");
 }
 
-#[test]
-fn a_narrow_screen_shows_what_matters_most_first() {
-    let shown = screen(&view(), 60, 50);
-    for words in ["provider_paused main", "solving    about 1200", "spent 2.99", "warm 0 of 4"] {
+/// What nobody can do without, in so few columns and rows.
+fn essentials(width: u16, height: u16, words: &[&str]) -> String {
+    let mut told = told();
+    told["alerts"][0]["words"] = json!(
+        "nothing is submitted to it any more since 02:00, and 1234 orders wait: look at the account, mend it, and say so \
+         with `quittance dead replay`"
+    );
+    let mut view = View::default();
+    view.show(serde_json::from_value(told).unwrap());
+    let shown = screen(&view, width, height);
+    for words in words {
         assert!(shown.contains(words), "{words} is not on\n{shown}");
     }
+    assert!(!shown.contains('┌'), "frames take room\n{shown}");
+    shown
+}
+
+#[test]
+fn the_usual_terminal_shows_all_that_matters_also_while_an_alert_stands() {
+    let shown = essentials(
+        80,
+        24,
+        &[
+            "provider_paused main: nothing is submitted",
+            "`quittance dead replay`",
+            "queued ~10",
+            "held ~2",
+            "submitting ~4",
+            "solving ~1200",
+            "unsure ~18",
+            "dead 3",
+            "asked 120.5",
+            "joined 80.0",
+            "paid 25.5",
+            "solved 24.0",
+            "p50 12.3 s",
+            "p95 31.0 s",
+            "spent 2.99",
+            "saved 1.5",
+            "balance 12.5",
+            "paused: ERROR",
+            "* host:8780 in hand 7, answered 9",
+            "SILENT",
+            "warm 0 of 4",
+            "asked a second",
+        ],
+    );
     let at = |words: &str| shown.find(words).unwrap();
-    assert!(at("provider_paused") < at("solving"));
+    assert!(at("provider_paused") < at("queued"), "what matters most comes first\n{shown}");
+    assert!(at("SILENT") < at("* host"), "what is wrong comes first\n{shown}");
+}
+
+#[test]
+fn a_tiny_screen_shows_the_beginning_of_each_part() {
+    let words = [
+        "open 1234, dead 3",
+        "provider_paused",
+        "queued ~10",
+        "asked 120.5",
+        "p50 12.3 s",
+        "spent 2.99",
+        "paused",
+    ];
+    essentials(40, 12, &words);
 }
 
 #[test]
@@ -88,6 +158,69 @@ fn no_size_is_too_small_to_be_drawn_on() {
         screen(&view, width, height);
     }
     screen(&View::default(), 80, 24);
+    view.miss(Missing::NoDaemon);
+    for (width, height) in [(1, 1), (3, 2), (10, 5), (300, 100)] {
+        screen(&view, width, height);
+    }
+}
+
+#[test]
+fn who_watches_no_daemon_is_told_so_and_what_to_do() {
+    let mut view = View::default();
+    view.miss(Missing::NoDaemon);
+    let shown = screen(&view, 80, 24);
+    assert!(shown.lines().next().unwrap().contains("NO DAEMON RUNS on this store"), "{shown}");
+    assert!(shown.contains("start `quittance serve`") && shown.contains("as it is there"), "{shown}");
+    view.show(picture());
+    assert!(!screen(&view, 80, 24).contains("NO DAEMON"));
+}
+
+#[test]
+fn a_daemon_that_has_gone_is_said_to_be_gone_before_all_else() {
+    for (width, height) in [(40, 12), (80, 24), (140, 40)] {
+        let mut view = view();
+        view.miss(Missing::NoDaemon);
+        view.wait(Duration::from_secs(12));
+        let shown = screen(&view, width, height);
+        assert!(shown.starts_with("THE DAEMON DOES NOT ANSWER since 12 s"), "{shown}");
+        let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("as soon as it is there"), "the explanation is whole\n{shown}");
+        assert!(words.contains("asked -"), "what was so a second is no longer\n{shown}");
+        assert_eq!(view.curve, [Some(121), None], "there is a gap");
+        view.show(picture());
+        assert!(!screen(&view, width, height).contains("DOES NOT ANSWER"));
+    }
+}
+
+#[test]
+fn a_rate_that_is_not_known_is_no_zero() {
+    let mut told = told();
+    told["rates"]["asked"] = Value::Null;
+    told["balance"]["balance_micros"] = Value::Null;
+    told["store"] = json!({ "is_up": false, "kind": "redis" });
+    let picture: Picture = serde_json::from_value(told).unwrap();
+    let page = words::page(&picture);
+    assert!(
+        page.starts_with("redis AWAY, figures are old") && page.contains("asked -  joined 80.0/s"),
+        "{page}"
+    );
+    assert!(page.contains("balance -"), "{page}");
+    let mut view = view();
+    view.show(picture);
+    assert_eq!(view.curve, [Some(121), None], "no bar is drawn on");
+    assert!(screen(&view, 80, 24).contains("asked -"));
+}
+
+#[test]
+fn whoever_is_no_node_has_no_age_and_knows_no_latency() {
+    let page = words::page(&picture_from_outside(Scheme::Redis));
+    assert!(page.starts_with("quittance 0.1.0, redis up, open 1234"), "{page}");
+    assert!(page.contains("took p50 -  p95 -  p99 -") && page.contains("not known here"), "{page}");
+    let page = words::page(&picture_from_outside(Scheme::Embedded));
+    assert!(
+        page.starts_with("quittance 0.1.0, NO DAEMON RUNS on this store (embedded), open 1234"),
+        "{page}"
+    );
 }
 
 #[test]
@@ -112,13 +245,11 @@ fn where_there_is_no_screen_all_of_it_is_told_in_lines() {
 }
 
 #[test]
-fn a_provider_that_is_well_is_ok_and_one_that_nobody_here_asks_is_not_judged() {
+fn a_provider_that_is_well_is_ok() {
     let mut well = picture();
     well.providers[0].state = "open".into();
     well.providers[0].fault = None;
     assert!(words::page(&well).contains("min ok\n"), "{}", words::page(&well));
-    let unknown = words::page(&picture().without_provider_states());
-    assert!(unknown.contains("min not known here: a daemon knows\n"), "{unknown}");
 }
 
 #[test]

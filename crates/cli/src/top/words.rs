@@ -1,13 +1,15 @@
 //! What is said of each part, in lines: the same on the screen, in a window of it, and on a pipe. Whatever came from outside stands
 //! in them as text.
 
-use super::picture::{Alert, Node, Picture, Pool, Provider, UNKNOWN};
+use super::feed::Missing;
+use super::picture::{Alert, Node, Picture, Pool, Provider};
+use crate::config::Scheme;
 use crate::output::{harmless, roughly};
 use quittance_lifecycle::Money;
 use std::time::Duration;
 
 /// How a line is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tone {
     Plain,
     Good,
@@ -16,6 +18,8 @@ pub(super) enum Tone {
 }
 
 pub(super) type Line = (Tone, String);
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The phases in which an order is open, in the order of its life.
 const PHASES: [&str; 5] = ["queued", "held", "submitting", "solving", "unsure"];
@@ -28,52 +32,109 @@ fn money(picture: &Picture, line: &str) -> String {
     Money(picture.today(line)).to_string()
 }
 
-pub(super) fn heading(picture: &Picture) -> Line {
-    let (node, store) = (&picture.node, &picture.store);
-    let kind = store.kind.as_deref().unwrap_or("store");
-    let up = roughly(Duration::from_secs(node.uptime_s));
-    let text = format!(
-        "quittance {} {} up {up}, {} {}, open {}, dead {}, alerts {}",
-        harmless(&node.version),
-        harmless(&node.name),
-        harmless(kind),
-        if store.is_up { "up" } else { "AWAY" },
-        picture.orders.open,
-        picture.orders.dead,
-        picture.standing().count()
-    );
-    (if store.is_up { Tone::Plain } else { Tone::Bad }, text)
+/// As much as there is room for, and first what is wrong.
+pub(super) fn heading(picture: &Picture, width: usize) -> Line {
+    let store = &picture.store;
+    let kind = harmless(store.kind.as_deref().unwrap_or("store"));
+    let (open, dead, alerts) = (picture.orders.open, picture.orders.dead, picture.standing().count());
+    let counts = format!("open {open}, dead {dead}, alerts {alerts}");
+    let (tone, long, short) = match &picture.node {
+        _ if !store.is_up => {
+            let away = format!("{kind} AWAY, figures are old");
+            (Tone::Bad, format!("{away}: quittance {VERSION}, {counts}"), away)
+        }
+        None if kind == Scheme::Embedded.word() => {
+            let none = "NO DAEMON RUNS on this store";
+            (
+                Tone::Uneasy,
+                format!("quittance {VERSION}, {none} ({kind}), {counts}"),
+                format!("{none}, {counts}"),
+            )
+        }
+        None => {
+            (Tone::Plain, format!("quittance {VERSION}, {kind} up, {counts}"), format!("{counts}, {kind} up"))
+        }
+        Some(node) => {
+            let up = roughly(Duration::from_secs(node.uptime_s));
+            let (version, name) = (harmless(&node.version), harmless(&node.name));
+            let long = format!("quittance {version} {name} up {up}, {kind} up, {counts}");
+            (Tone::Plain, long, format!("{counts}, {kind} up"))
+        }
+    };
+    (tone, if long.chars().count() <= width { long } else { short })
+}
+
+/// The same while nobody tells anything.
+pub(super) fn heading_without(missing: &Missing, silent: Duration, has_picture: bool) -> Line {
+    let text = match missing {
+        _ if has_picture => {
+            format!("THE DAEMON DOES NOT ANSWER since {}: figures are old", roughly(silent))
+        }
+        Missing::NoDaemon => format!("quittance {VERSION}: NO DAEMON RUNS on this store"),
+        Missing::Trouble(_) => format!("quittance {VERSION}: NO ANSWER"),
+    };
+    (Tone::Bad, text)
+}
+
+/// Every phase and how many are in it, the dead last.
+fn phases(picture: &Picture) -> Vec<(Tone, &'static str, u64)> {
+    let orders = &picture.orders;
+    let counted = PHASES.map(|phase| {
+        let count = orders.phases.get(phase).copied().unwrap_or_default();
+        let is_uneasy = count > 0 && matches!(phase, "held" | "unsure");
+        (if is_uneasy { Tone::Uneasy } else { Tone::Plain }, phase, count)
+    });
+    let tone = if orders.dead > 0 { Tone::Bad } else { Tone::Plain };
+    counted.into_iter().chain([(tone, "dead", orders.dead)]).collect()
 }
 
 pub(super) fn orders(picture: &Picture) -> Vec<Line> {
-    let orders = &picture.orders;
-    let about = if orders.is_sampled { "about " } else { "" };
-    let mut lines = Vec::new();
-    for phase in PHASES {
-        let count = orders.phases.get(phase).copied().unwrap_or_default();
-        let is_uneasy = count > 0 && matches!(phase, "held" | "unsure");
-        lines
-            .push((if is_uneasy { Tone::Uneasy } else { Tone::Plain }, format!("{phase:<11}{about}{count}")));
-    }
-    let tone = if orders.dead > 0 { Tone::Bad } else { Tone::Plain };
-    lines.push((tone, format!("{:<11}{}", "dead", orders.dead)));
-    lines
+    let about = |phase| if picture.orders.is_sampled && phase != "dead" { "about " } else { "" };
+    let line = |(tone, phase, count)| (tone, format!("{phase:<11}{}{count}", about(phase)));
+    phases(picture).into_iter().map(line).collect()
+}
+
+/// The same in few columns.
+pub(super) fn orders_short(picture: &Picture) -> Vec<Line> {
+    let about = |phase| if picture.orders.is_sampled && phase != "dead" { "~" } else { "" };
+    let line = |(tone, phase, count)| (tone, format!("{phase} {}{count}", about(phase)));
+    phases(picture).into_iter().map(line).collect()
+}
+
+fn rate(picture: &Picture, line: &str) -> String {
+    picture.rate(line).map_or("-".into(), |rate| format!("{rate:.1}"))
+}
+
+/// A second, what matters most first.
+pub(super) fn rates_short(picture: &Picture) -> Vec<Line> {
+    let lines = ["asked", "joined", "paid", "solved", "cached", "from_stock"];
+    let name = |line| if line == "from_stock" { "stock" } else { line };
+    lines.map(|line| plain(format!("{} {}", name(line), rate(picture, line)))).into()
+}
+
+pub(super) fn took(picture: &Picture) -> Vec<Line> {
+    let ms = |value: Option<u64>| value.map_or("-".into(), |ms| format!("{:.1} s", ms as f64 / 1000.0));
+    let latency = &picture.latency_ms;
+    [("p50", latency.p50), ("p95", latency.p95), ("p99", latency.p99)]
+        .map(|(name, value)| plain(format!("{name} {}", ms(value))))
+        .into()
 }
 
 pub(super) fn throughput(picture: &Picture) -> Vec<Line> {
-    let rate = |line: &str| format!("{:.1}", picture.rate(line));
-    let ms = |value: Option<u64>| value.map_or("-".into(), |ms| format!("{:.1} s", ms as f64 / 1000.0));
-    let latency = &picture.latency_ms;
+    let rate = |line: &str| rate(picture, line) + if picture.rate(line).is_some() { "/s" } else { "" };
+    let took: Vec<_> = took(picture).into_iter().map(|(_, text)| text).collect();
     vec![
-        plain(format!("asked {}/s  joined {}/s  cached {}/s", rate("asked"), rate("joined"), rate("cached"))),
-        plain(format!(
-            "stock {}/s  paid {}/s  solved {}/s",
-            rate("from_stock"),
-            rate("paid"),
-            rate("solved")
-        )),
-        plain(format!("took p50 {}  p95 {}  p99 {}", ms(latency.p50), ms(latency.p95), ms(latency.p99))),
+        plain(format!("asked {}  joined {}  cached {}", rate("asked"), rate("joined"), rate("cached"))),
+        plain(format!("stock {}  paid {}  solved {}", rate("from_stock"), rate("paid"), rate("solved"))),
+        plain(format!("took {}", took.join("  "))),
     ]
+}
+
+fn account(picture: &Picture) -> Vec<Line> {
+    let balance = picture.balance.balance_micros.map_or("-".into(), |micros| Money(micros).to_string());
+    let threads = picture.balance.threads.as_ref();
+    let threads = threads.map(|threads| format!("threads {} of {}", threads.working, threads.total));
+    [format!("balance {balance}")].into_iter().chain(threads).map(plain).collect()
 }
 
 pub(super) fn today(picture: &Picture) -> Vec<Line> {
@@ -85,20 +146,25 @@ pub(super) fn today(picture: &Picture) -> Vec<Line> {
         (Tone::Good, format!("saved {}", money(picture, "saved_micros"))),
         plain(format!("wasted {}", money(picture, "wasted_micros"))),
     ];
-    if let Some(micros) = picture.balance.balance_micros {
-        lines.push(plain(format!("balance {}", Money(micros))));
-    }
-    if let Some(threads) = &picture.balance.threads {
-        lines.push(plain(format!("threads {} of {}", threads.working, threads.total)));
-    }
+    lines.extend(account(picture));
     lines
+}
+
+/// The same, the money first.
+pub(super) fn today_short(picture: &Picture) -> Vec<Line> {
+    let spent = [
+        plain(format!("spent {}", money(picture, "cost_micros"))),
+        (Tone::Good, format!("saved {}", money(picture, "saved_micros"))),
+    ];
+    let counts = ["asked", "solved", "failed"].map(|line| plain(format!("{line} {}", picture.today(line))));
+    let wasted = plain(format!("wasted {}", money(picture, "wasted_micros")));
+    spent.into_iter().chain(account(picture)).chain(counts).chain([wasted]).collect()
 }
 
 fn provider(provider: &Provider, now_ms: u64) -> Line {
     // An open circuit is a broken one to many: what is well is said to be so.
     let (tone, state) = match provider.state.as_str() {
         "open" => (Tone::Good, "ok".to_owned()),
-        UNKNOWN => (Tone::Plain, "not known here: a daemon knows".to_owned()),
         state @ ("slowed" | "busy") => (Tone::Uneasy, state.to_owned()),
         state => (Tone::Bad, harmless(state)),
     };
@@ -154,6 +220,9 @@ fn alert(alert: &Alert) -> Line {
 }
 
 pub(super) fn providers(picture: &Picture) -> Vec<Line> {
+    if picture.node.is_none() {
+        return vec![plain("not known here: only a node that works knows")];
+    }
     picture.providers.iter().map(|found| provider(found, picture.at_ms)).collect()
 }
 
@@ -171,7 +240,7 @@ pub(super) fn alerts(picture: &Picture) -> Vec<Line> {
 
 /// All of it, where there is no screen.
 pub(super) fn page(picture: &Picture) -> String {
-    let mut page = format!("{}\n", heading(picture).1);
+    let mut page = format!("{}\n", heading(picture, usize::MAX).1);
     for (title, lines) in [
         ("orders", orders(picture)),
         ("throughput", throughput(picture)),

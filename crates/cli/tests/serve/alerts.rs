@@ -70,6 +70,28 @@ fn whoever_looks_from_the_prompt_sees_what_the_daemon_sees() {
     assert!(daemon.end(Signal::KILL).code.is_none());
     let alone = house.run(&["top", "--once"]);
     assert!(alone.out.contains("provider_paused main:"), "it stands although nobody runs: {alone:?}");
+    assert!(alone.out.contains("NO DAEMON RUNS on this store") && !alone.out.contains(" up "), "{alone:?}");
+    let told = house.run(&["top", "--json"]);
+    let told: Value = serde_json::from_str(&told.out).unwrap();
+    assert_eq!((&told["node"], &told["providers"]), (&Value::Null, &Value::Array(Vec::new())), "{told}");
+    assert_eq!((&told["rates"]["asked"], &told["latency_ms"]["p50"]), (&Value::Null, &Value::Null), "{told}");
+    assert_eq!(house.serve(&[]).end(Signal::TERM).code, Some(0), "whoever looked is in nobody's way");
+}
+
+#[test]
+fn a_store_that_is_not_there_is_not_made_to_be_watched() {
+    let house = House::new();
+    let folders = || std::fs::read_dir(house.path(".")).unwrap().count();
+    let before = folders();
+    for args in [&["top"][..], &["top", "--once"], &["top", "--json"]] {
+        let ended = house.run(args);
+        assert_eq!(ended.code, Some(5), "{ended:?}");
+        assert!(
+            ended.err.contains("there is no store in") && ended.err.contains("quittance serve"),
+            "{ended:?}"
+        );
+    }
+    assert_eq!(folders(), before);
 }
 
 #[test]

@@ -37,7 +37,7 @@ pub(super) struct Snapshot {
     at_ms: u64,
     node: ShownHere,
     orders: ShownOrders,
-    /// A second, over the last ten, on all nodes.
+    /// A second, over the last ten, on all nodes; null while it is not known: before the second look, and while the store is away.
     rates: ShownRates,
     latency_ms: ShownLatency,
     /// Every line of today's books (UTC), on all nodes, and `saved_micros`: what those who joined an order, or were given an answer
@@ -84,14 +84,14 @@ struct ShownPhases {
 
 #[derive(Serialize, ToSchema)]
 struct ShownRates {
-    asked: f64,
-    joined: f64,
-    cached: f64,
-    from_stock: f64,
-    paid: f64,
-    solved: f64,
-    failed: f64,
-    dead: f64,
+    asked: Option<f64>,
+    joined: Option<f64>,
+    cached: Option<f64>,
+    from_stock: Option<f64>,
+    paid: Option<f64>,
+    solved: Option<f64>,
+    failed: Option<f64>,
+    dead: Option<f64>,
 }
 
 /// From placed to solved, of the orders that this node saw solved in the last five minutes.
@@ -163,12 +163,10 @@ impl ShownPhases {
 }
 
 impl ShownRates {
-    /// To two places: it is looked at, not added up.
-    fn of(lately: &Tally, span: Duration) -> Self {
-        let rate = |count: u64| match span {
-            Duration::ZERO => 0.0,
-            span => (count as f64 / span.as_secs_f64() * 100.0).round() / 100.0,
-        };
+    /// To two places: it is looked at, not added up. One look has no rate, and an old rate is none.
+    fn of(lately: &Tally, span: Duration, store_is_up: bool) -> Self {
+        let is_known = store_is_up && !span.is_zero();
+        let rate = |count: u64| is_known.then(|| (count as f64 / span.as_secs_f64() * 100.0).round() / 100.0);
         Self {
             asked: rate(lately.asked),
             joined: rate(lately.joined),
@@ -240,7 +238,7 @@ impl Snapshot {
                 phases: ShownPhases::of(facts.phases),
                 is_sampled: facts.is_sampled,
             },
-            rates: ShownRates::of(&facts.lately, facts.lately_span),
+            rates: ShownRates::of(&facts.lately, facts.lately_span, facts.store_is_up),
             latency_ms: ShownLatency {
                 p50: latency.p50,
                 p95: latency.p95,

@@ -60,7 +60,8 @@ async fn the_picture_shows_orders_by_phase_the_books_the_provider_and_who_is_the
 #[tokio::test]
 async fn rates_are_told_a_second() {
     let room = Room::new().await;
-    now(&room).await;
+    let first = now(&room).await;
+    assert!(first["rates"]["asked"].is_null(), "one look has no rate: {first}");
     for n in 0..20 {
         room.place(&format!("solve-{n}")).await;
     }

@@ -8,7 +8,7 @@ use crate::nodes::server::{Server, Which};
 use crate::provider::Sim;
 use crate::room::Room;
 use crate::wait::until;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn nodes(room: &Room) -> Vec<Value> {
     let ran = room.run(&["nodes", "--json"]);
@@ -53,4 +53,26 @@ fn the_share_and_the_health_of_each_node_can_be_seen(which: Which) {
     fleet.rest_in_peace();
 }
 
-on_both_stores!(the_share_and_the_health_of_each_node_can_be_seen);
+/// One look has no rates, and whoever is no node knows no latency: neither is a zero.
+fn whoever_watches_a_shared_store_sees_what_its_nodes_do(which: Which) {
+    let sim = Sim::start();
+    let fleet = Fleet::start(Server::start(which), &sim, &[]);
+    let room = fleet.room(&sim);
+    let load = Load::start("top", fleet.urls(), Nodes::Stay);
+    let seen = until("something is asked a second", || {
+        let ran = room.run(&["top", "--json"]);
+        let seen = ran.must_succeed().json();
+        (seen["rates"]["asked"].as_f64().expect("two looks have a rate") > 0.0).then_some(seen)
+    });
+    assert_eq!((&seen["node"], &seen["latency_ms"]["p50"]), (&Value::Null, &Value::Null), "{seen}");
+    assert_eq!((&seen["providers"], &seen["store"]["is_up"]), (&json!([]), &json!(true)), "{seen}");
+    let ran = room.run(&["top", "--once"]);
+    assert!(ran.must_succeed().out.contains("took p50 -") && !ran.out.contains("asked 0.0/s"), "{}", ran.out);
+    load.finish();
+    fleet.rest_in_peace();
+}
+
+on_both_stores!(
+    the_share_and_the_health_of_each_node_can_be_seen,
+    whoever_watches_a_shared_store_sees_what_its_nodes_do,
+);

@@ -1,0 +1,185 @@
+//! Where the pictures come from: a daemon that is looked for again and again, or a store that is shared.
+
+use super::from_outside;
+use super::picture::Picture;
+use crate::config::{Config, Environment, Scheme, StoreUrl};
+use crate::daemon::Daemon;
+use crate::exit::{Exit, Trouble};
+use crate::office::{Office, Stream};
+use crate::{output, store};
+use http_body_util::BodyExt;
+use hyper::Method;
+use std::path::PathBuf;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+const LIVE: &str = "/v1/admin/live";
+/// More than any picture of thousands of pools.
+const EVENT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// How long is waited before a daemon is looked for again.
+pub(super) const AGAIN: Duration = Duration::from_secs(1);
+/// How long it may take to begin to answer.
+const OPEN_WAIT: Duration = Duration::from_secs(5);
+
+/// Why there is nothing new to show.
+#[derive(Debug)]
+pub(super) enum Missing {
+    NoDaemon,
+    Trouble(Trouble),
+}
+
+impl From<Trouble> for Missing {
+    fn from(trouble: Trouble) -> Self {
+        Self::Trouble(trouble)
+    }
+}
+
+impl Missing {
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::NoDaemon => {
+                "no daemon runs on this store: start `quittance serve`; it is shown here as soon as it is \
+                               there"
+                    .into()
+            }
+            Self::Trouble(trouble) => output::harmless(&trouble.what),
+        }
+    }
+}
+
+enum Whom {
+    /// It is opened by nobody but the daemon: whoever watched it would keep the daemon from starting.
+    DaemonIn(PathBuf),
+    Store(Box<Office>, Scheme),
+}
+
+pub(super) struct Feed {
+    config: Config,
+    environment: Environment,
+    whom: Whom,
+    pictures: Option<Pictures>,
+}
+
+impl Feed {
+    pub(super) async fn of(config: &Config, environment: &Environment) -> Result<Self, Trouble> {
+        let whom = match &config.store.url {
+            StoreUrl::Embedded(folder) => Whom::DaemonIn(folder.clone()),
+            url => {
+                store::must_exist(&config.store)?;
+                Whom::Store(Box::new(Office::find(config, environment).await?), url.scheme())
+            }
+        };
+        Ok(Self { config: config.clone(), environment: environment.clone(), whom, pictures: None })
+    }
+
+    /// Begins to watch.
+    pub(super) async fn open(&mut self) -> Result<(), Missing> {
+        let found;
+        let (office, outside) = match &self.whom {
+            Whom::Store(office, scheme) => (&**office, Some(*scheme)),
+            Whom::DaemonIn(folder) => {
+                let daemon = Daemon::that_runs_in(folder, &self.config, &self.environment)?;
+                found = Office::There(daemon.ok_or(Missing::NoDaemon)?);
+                (&found, None)
+            }
+        };
+        let Ok(opened) = timeout(OPEN_WAIT, office.open(Method::GET, LIVE, None)).await else {
+            let what = format!(
+                "a daemon has the store, and does not answer within {} s: look at its log",
+                OPEN_WAIT.as_secs()
+            );
+            return Err(Trouble::new(Exit::Store, what).into());
+        };
+        let stream = opened.map_err(Trouble::from)?;
+        self.pictures = Some(Pictures { stream, rest: Vec::new(), outside });
+        Ok(())
+    }
+
+    /// The next picture. A daemon that is started later, or anew, is found.
+    async fn next(&mut self) -> Result<Picture, Missing> {
+        loop {
+            if let Some(pictures) = &mut self.pictures
+                && let Some(picture) = pictures.next().await
+            {
+                return Ok(picture);
+            }
+            self.pictures = None;
+            tokio::time::sleep(AGAIN).await;
+            self.open().await?;
+        }
+    }
+
+    /// Tells what is seen until nobody wants to know.
+    pub(super) async fn tell(mut self, seen: mpsc::Sender<Result<Picture, Missing>>) {
+        while seen.send(self.next().await).await.is_ok() {}
+    }
+}
+
+/// The pictures of a stream, one after the other.
+struct Pictures {
+    stream: Stream,
+    /// What has come of the next event.
+    rest: Vec<u8>,
+    /// The store that this process looks at, if it is no daemon that tells.
+    outside: Option<Scheme>,
+}
+
+impl Pictures {
+    /// Nothing, when the stream has ended.
+    async fn next(&mut self) -> Option<Picture> {
+        loop {
+            if let Some(end) = self.rest.windows(2).position(|two| two == b"\n\n") {
+                let event: Vec<u8> = self.rest.drain(..end + 2).collect();
+                match read(&event, self.outside) {
+                    Some(picture) => return Some(picture),
+                    None => continue,
+                }
+            }
+            let frame = self.stream.frame().await?.ok()?;
+            if let Some(bytes) = frame.data_ref() {
+                self.rest.extend_from_slice(bytes);
+            }
+            if self.rest.len() > EVENT_BYTES_MAX {
+                return None;
+            }
+        }
+    }
+}
+
+/// The picture in an event, if there is one in it.
+fn read(event: &[u8], outside: Option<Scheme>) -> Option<Picture> {
+    let text = std::str::from_utf8(event).ok()?;
+    let told = text.lines().find_map(|line| line.strip_prefix("data: "))?;
+    let mut told = serde_json::from_str(told).ok()?;
+    if let Some(scheme) = outside {
+        from_outside(&mut told, scheme);
+    }
+    serde_json::from_value(told).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::config_with;
+
+    #[tokio::test]
+    async fn whoever_watches_neither_opens_nor_makes_an_embedded_store() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("store");
+        let config = config_with(&[&format!("store.url=embedded:{}", dir.display())]);
+        let mut feed = Feed::of(&config, &Environment::default()).await.unwrap();
+        let missing = feed.open().await.unwrap_err();
+        assert!(missing.words().contains("start `quittance serve`"), "{missing:?}");
+        assert!(!dir.exists());
+        let store = quittance_store_embedded::EmbeddedStore::open(&dir).unwrap();
+        assert!(matches!(feed.open().await, Err(Missing::NoDaemon)), "another command has it");
+        drop(store);
+    }
+
+    #[tokio::test]
+    async fn a_store_in_memory_is_nobody_elses() {
+        let config = config_with(&["store.url=memory:"]);
+        assert!(Feed::of(&config, &Environment::default()).await.is_err());
+    }
+}

@@ -1,0 +1,112 @@
+//! A small screen: lines without frames, the most important first, so that nothing that matters is hidden on the usual 80 by 24. Where
+//! even that is too much, the longest part gives way.
+
+use super::picture::Picture;
+use super::words::{self, Tone};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+use std::cmp::Reverse;
+
+/// Where what is said of a part begins.
+const INDENT: usize = 10;
+/// Says that there is more of a part.
+const MORE: &str = " …";
+
+/// What is said of one part: rows that begin anew, of pieces that stay together.
+struct Part {
+    label: &'static str,
+    rows: Vec<Vec<words::Line>>,
+}
+
+/// Sentences, which may be broken anywhere; those that are bad come first.
+fn sentences(label: &'static str, mut lines: Vec<words::Line>) -> Part {
+    lines.sort_by_key(|(tone, _)| Reverse(*tone == Tone::Bad));
+    let words = |(tone, text): words::Line| {
+        text.split_whitespace().map(|word| (tone, word.to_owned())).collect::<Vec<_>>()
+    };
+    Part { label, rows: lines.into_iter().map(words).collect() }
+}
+
+/// Figures, each of which stays in one piece.
+fn figures(label: &'static str, lines: Vec<words::Line>) -> Part {
+    let apart = |(tone, text)| (tone, format!("{text} "));
+    Part { label, rows: vec![lines.into_iter().map(apart).collect()] }
+}
+
+fn parts(picture: &Picture) -> Vec<Part> {
+    vec![
+        sentences("ALERT", words::alerts(picture)),
+        figures("orders", words::orders_short(picture)),
+        figures("a second", words::rates_short(picture)),
+        figures("took", words::took(picture)),
+        figures("today", words::today_short(picture)),
+        sentences("provider", words::providers(picture)),
+        sentences("nodes", words::nodes(picture)),
+        sentences("pools", words::pools(picture)),
+    ]
+}
+
+/// Pieces on lines that are no wider than this, each after the same indent.
+fn fold(
+    pieces: &[words::Line],
+    indent: usize,
+    width: usize,
+    style: &impl Fn(Tone) -> Style,
+) -> Vec<Line<'static>> {
+    let fresh = || Line::from(" ".repeat(indent));
+    let (mut lines, mut line) = (Vec::new(), fresh());
+    for (tone, piece) in pieces {
+        let span = Span::styled(piece.clone(), style(*tone));
+        // What stands apart may lose the blank at the end.
+        let needed = Span::raw(piece.trim_end()).width();
+        if line.width() > indent && line.width() + 1 + needed > width {
+            lines.push(std::mem::replace(&mut line, fresh()));
+        }
+        if line.width() > indent {
+            line.push_span(" ");
+        }
+        line.push_span(span);
+    }
+    lines.push(line);
+    lines
+}
+
+/// A sentence on as many lines as it needs.
+pub(super) fn wrapped(text: &str, width: u16, style: Style) -> Vec<Line<'static>> {
+    let words: Vec<_> = text.split_whitespace().map(|word| (Tone::Plain, word.to_owned())).collect();
+    fold(&words, 0, width.into(), &|_| style)
+}
+
+/// All of the picture, or as much as there is room for.
+pub(super) fn of(
+    picture: &Picture,
+    width: u16,
+    height: u16,
+    style: impl Fn(Tone) -> Style,
+) -> Vec<Line<'static>> {
+    let width = usize::from(width).saturating_sub(MORE.chars().count());
+    let mut parts: Vec<Vec<Line<'static>>> = parts(picture)
+        .into_iter()
+        .map(|Part { label, rows }| {
+            let mut lines: Vec<_> = rows.iter().flat_map(|row| fold(row, INDENT, width, &style)).collect();
+            if let Some(first) = lines.first_mut() {
+                let bold = Style::new().add_modifier(Modifier::BOLD);
+                first.spans[0] = Span::styled(format!("{label:<INDENT$}"), bold);
+            }
+            lines
+        })
+        .collect();
+    let height = usize::from(height);
+    while parts.iter().map(Vec::len).sum::<usize>() > height {
+        let Some(longest) = parts.iter_mut().max_by_key(|lines| lines.len()).filter(|lines| lines.len() > 1)
+        else {
+            break;
+        };
+        longest.pop();
+        let last = longest.last_mut().expect("one is left");
+        if last.spans.last().is_some_and(|span| span.content != MORE) {
+            last.push_span(MORE);
+        }
+    }
+    parts.into_iter().flatten().take(height).collect()
+}
