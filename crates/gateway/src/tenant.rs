@@ -218,6 +218,10 @@ impl Tenants {
         Some(Caller { tenant, is_fresh_wanted: false })
     }
 
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.known.iter().chain(&self.local).map(|tenant| tenant.name())
+    }
+
     #[must_use]
     pub fn named(&self, name: &str) -> Option<&Arc<Tenant>> {
         self.known.iter().chain(&self.local).find(|tenant| tenant.name() == name)

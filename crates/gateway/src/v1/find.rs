@@ -1,5 +1,5 @@
-//! Finding an order by whatever a person has of it: its id, its key or the beginning of it, the site that it is about, or the name of
-//! its tenant or kind.
+//! Finding an order by whatever a person has of it: its id, its key or the beginning of it, the key that its caller chose, the site
+//! that it is about or the address of a page of it, or the name of its tenant or kind.
 
 use super::Room;
 use super::caller::Operator;
@@ -12,12 +12,13 @@ use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
+use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{Key, KeyPrefix, Order, Timestamp};
-use quittance_ports::{StoreError, Which};
+use quittance_ports::{StoreError, Unreadable, Which};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-const TEXT_BYTES_MAX: usize = 256;
+const TEXT_BYTES_MAX: usize = 2048;
 
 problems!(FindProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
 
@@ -25,8 +26,9 @@ problems!(FindProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreU
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FindQuery {
-    /// An id, a key or its first 6 digits or more, a part of a site's name, or the name of a tenant or a kind.
-    #[param(min_length = 1, max_length = 256)]
+    /// An id, a key or its first 6 digits or more, a caller's idempotency key, a part of a site's name or the address of a page
+    /// of it, or the name of a tenant or a kind.
+    #[param(min_length = 1, max_length = 2048)]
     q: String,
     /// The `next` of the page before.
     #[param(pattern = "^[0-9a-fA-F]{64}$")]
@@ -37,6 +39,8 @@ pub(super) struct FindQuery {
 }
 
 pub(super) struct Wanted {
+    /// As it was typed, and in small letters.
+    typed: String,
     text: String,
     after: Option<Key>,
     limit: usize,
@@ -48,11 +52,12 @@ impl FromRequestParts<Room> for Wanted {
     async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
         let query = Query::<FindQuery>::from_request_parts(parts, room).await.map_err(senseless)?;
         let Query(FindQuery { q, after, limit }) = query;
-        let text = q.trim().to_lowercase();
-        if !(1..=TEXT_BYTES_MAX).contains(&text.len()) {
+        let typed = q.trim().to_owned();
+        let text = page_host(&typed).unwrap_or(&typed).to_lowercase();
+        if !(1..=TEXT_BYTES_MAX).contains(&typed.len()) {
             return Err(Refused::bad("q", format!("`q` has 1 to {TEXT_BYTES_MAX} bytes.")));
         }
-        Ok(Self { text, after: read_key("after", after.as_deref())?, limit: read_limit(limit)? })
+        Ok(Self { typed, text, after: read_key("after", after.as_deref())?, limit: read_limit(limit)? })
     }
 }
 
@@ -107,7 +112,29 @@ impl Room {
                 return Ok(FoundOrders { orders, next: None });
             }
         }
+        if wanted.after.is_none() {
+            let orders = self.find_chosen(&wanted.typed, now).await?;
+            if !orders.is_empty() {
+                return Ok(FoundOrders { orders, next: None });
+            }
+        }
         self.find_words(wanted, now).await
+    }
+
+    /// Under the key that a caller chose. It is not on record, but the order's own key follows from it and from whose it is.
+    async fn find_chosen(&self, chosen: &str, now: Timestamp) -> Result<Vec<FoundOrNot>, StoreError> {
+        let keys = self.desk.tenants().names().map(|tenant| Key::chosen(tenant, chosen));
+        let mut orders = Vec::new();
+        for key in keys.collect::<Vec<_>>() {
+            match self.desk.engine().read(&key).await {
+                Ok(found) => orders.extend(found.map(|order| read(&order, now))),
+                Err(StoreError::Corrupt { key, detail }) => {
+                    orders.push(FoundOrNot::Unread(Unreadable { key, detail }.into()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(orders)
     }
 
     /// Only those records are read whose keys begin so.

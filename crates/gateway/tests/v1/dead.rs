@@ -364,12 +364,23 @@ async fn an_order_is_found_by_whatever_somebody_has_of_it() {
     assert_eq!(find("BERT").await, [open]);
     assert_eq!(find("shop.exam").await.len(), 2);
     assert_eq!(find("turnstile").await.len(), 2);
+    let chosen = room.place_keyed("solve-7", "Checkout/4711").await.order(200);
+    assert_eq!(
+        find("Checkout/4711").await,
+        [chosen["key"].as_str().unwrap()],
+        "by the key that its caller chose"
+    );
+    assert_eq!(
+        find("https://shop.example.com/elsewhere").await.len(),
+        3,
+        "by the address of a page of the site"
+    );
     assert_eq!(find("ffffff").await, [""; 0]);
     assert_eq!(find("nowhere").await, [""; 0]);
     let page = get(&room, "/v1/admin/find?q=turnstile&limit=1").await;
     let rest =
         get(&room, &format!("/v1/admin/find?q=turnstile&after={}", page["next"].as_str().unwrap())).await;
-    assert_eq!((keys(&page).len(), keys(&rest).len()), (1, 1));
+    assert_eq!((keys(&page).len(), keys(&rest).len()), (1, 2));
     for odd in ["", "q=", "q=%20", "q=a&limit=0", "q=a&after=b", "q=a&x=1"] {
         room.ask(Ask::get(format!("/v1/admin/find?{odd}")).key(ADMIN)).await.must_be(422, "bad_params");
     }
