@@ -6,10 +6,11 @@ use quittance_ports::Line;
 use std::collections::BTreeMap;
 
 /// What an attempt that was paid for has cost on the average; nothing, if nobody knows. An attempt that came to nothing counts
-/// as one that was paid for, so this is never more than the real price.
+/// as one that was paid for, so this is never more than the real price; one whose price nobody told does not count.
 #[must_use]
 pub fn mean_price(tally: &Tally) -> Option<Money> {
-    let price = tally.cost_micros.checked_div(tally.paid.max(tally.solved))?;
+    let priced = tally.paid.max(tally.solved).saturating_sub(tally.unpriced);
+    let price = tally.cost_micros.checked_div(priced)?;
     (price > 0).then_some(Money(price))
 }
 

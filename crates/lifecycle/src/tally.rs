@@ -80,6 +80,8 @@ tally! {
     cancelled,
     /// Calls to callers who did not take them.
     untold,
+    /// Answers of which nobody has said what they cost: they are not in the cost.
+    unpriced,
     /// What the answers cost, in millionths.
     cost_micros,
     /// The part of the cost that was for nothing.

@@ -110,6 +110,13 @@ impl Summary {
                 )
             }
         };
+        let unpriced = self.books.count("unpriced");
+        if unpriced > 0 {
+            _ = writeln!(
+                text,
+                "           nobody has said what {unpriced} of the answers cost: set `prices`, or compare with --ledger"
+            );
+        }
         text
     }
 }

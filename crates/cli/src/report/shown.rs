@@ -38,8 +38,15 @@ pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) ->
     if report.all.is_empty() {
         return heading + NOBODY;
     }
+    let unpriced = match report.all.count("unpriced") {
+        0 => String::new(),
+        answers => format!(
+            "\nSpent is at least that: nobody has said what {answers} of the answers cost. Callbacks tell no price; `prices` in \
+             the configuration does.\n"
+        ),
+    };
     if report.by.is_empty() {
-        return heading + &in_full(&report.all);
+        return heading + &in_full(&report.all) + &unpriced;
     }
     let table = table(report);
     let widest = table.lines().map(|line| line.chars().count()).max().unwrap_or_default();
@@ -53,7 +60,7 @@ pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) ->
             "\n{rows} more rows are in the totals and not shown: ask for fewer days, or fewer parts\n"
         ),
     };
-    format!("{heading}{body}{more}")
+    format!("{heading}{body}{more}{unpriced}")
 }
 
 /// One line for each line of the books.
@@ -188,6 +195,7 @@ mod tests {
             assert!(text.lines().any(|line| line.starts_with(called)), "{called}: {text}");
         }
         assert!(text.starts_with("2026-11-16, in UTC\n\n") && text.contains("1  (0.0005)"), "{text}");
+        assert!(!text.contains("at least"), "{text}");
     }
 
     #[test]
@@ -205,6 +213,15 @@ mod tests {
             assert!(line.chars().count() <= 60, "{line}");
         }
         assert!(narrow.contains("recovered from doubt 0") && narrow.contains("in all\n"), "{narrow}");
+    }
+
+    #[test]
+    fn a_sum_that_lacks_answers_without_a_price_says_so() {
+        let told = json!({ "all": { "asked": 9, "unpriced": 4, "cost_micros": 1_500 }, "rows": [] });
+        for by in [&[][..], &[By::Day]] {
+            let text = text(&Report::read(told.clone(), by).unwrap(), Day(1), Day(1), None);
+            assert!(text.contains("at least that: nobody has said what 4 of the answers cost"), "{text}");
+        }
     }
 
     #[test]

@@ -32,6 +32,12 @@ fn money(picture: &Picture, line: &str) -> String {
     Money(picture.today(line)).to_string()
 }
 
+/// A sum that lacks answers of which nobody knows the price says so.
+fn spent(picture: &Picture) -> String {
+    let at_least = if picture.today("unpriced") > 0 { "at least " } else { "" };
+    format!("spent {at_least}{}", money(picture, "cost_micros"))
+}
+
 /// As much as there is room for, and first what is wrong.
 pub(super) fn heading(picture: &Picture, width: usize) -> Line {
     let store = &picture.store;
@@ -142,7 +148,7 @@ pub(super) fn today(picture: &Picture) -> Vec<Line> {
     let mut lines = vec![
         plain(format!("asked {asked}  solved {solved}")),
         plain(format!("failed {}", picture.today("failed"))),
-        plain(format!("spent {}", money(picture, "cost_micros"))),
+        plain(spent(picture)),
         (Tone::Good, format!("saved {}", money(picture, "saved_micros"))),
         plain(format!("wasted {}", money(picture, "wasted_micros"))),
     ];
@@ -152,10 +158,7 @@ pub(super) fn today(picture: &Picture) -> Vec<Line> {
 
 /// The same, the money first.
 pub(super) fn today_short(picture: &Picture) -> Vec<Line> {
-    let spent = [
-        plain(format!("spent {}", money(picture, "cost_micros"))),
-        (Tone::Good, format!("saved {}", money(picture, "saved_micros"))),
-    ];
+    let spent = [plain(spent(picture)), (Tone::Good, format!("saved {}", money(picture, "saved_micros")))];
     let counts = ["asked", "solved", "failed"].map(|line| plain(format!("{line} {}", picture.today(line))));
     let wasted = plain(format!("wasted {}", money(picture, "wasted_micros")));
     spent.into_iter().chain(account(picture)).chain(counts).chain([wasted]).collect()

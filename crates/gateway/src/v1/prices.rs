@@ -14,8 +14,8 @@ const DAYS: u64 = 7;
 pub(super) struct Prices(BTreeMap<String, Money>);
 
 impl Prices {
-    /// What replaying it may cost; nothing is also what it costs where a price was never heard of. Answers whose price nobody
-    /// told stand in the books at nothing and pull the mean down: what the order itself says is the least.
+    /// What replaying it may cost; nothing is also what it costs where a price was never heard of. What the order itself says is
+    /// the least.
     pub(super) fn on_replay(&self, engine: &Engine, order: &Order) -> Option<Money> {
         let terms = &order.terms;
         engine
@@ -33,7 +33,7 @@ impl Room {
         for (line, tally) in books {
             let (cost, answers) = sums.entry(line.kind).or_default();
             *cost = cost.saturating_add(tally.cost_micros);
-            *answers = answers.saturating_add(tally.solved).saturating_add(tally.late);
+            *answers = answers.saturating_add(tally.solved + tally.late).saturating_sub(tally.unpriced);
         }
         let known = sums.into_iter().filter(|(_, (cost, answers))| *cost > 0 && *answers > 0);
         Ok(Prices(known.map(|(kind, (cost, answers))| (kind, Money(cost.div_ceil(answers)))).collect()))

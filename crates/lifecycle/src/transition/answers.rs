@@ -103,6 +103,7 @@ impl Step {
         // A callback tells no price, and some providers never do.
         let cost = if delivery.cost == Money::default() { self.next.terms.price } else { delivery.cost };
         self.tally.cost_micros = cost.0;
+        self.tally.unpriced = u64::from(cost == Money::default());
         if let Some(attempt) = self.next.attempt_mut(number) {
             attempt.cost = cost;
         }
