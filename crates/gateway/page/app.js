@@ -64,6 +64,11 @@ function loadAgain() {
   shown.load();
 }
 
+// A tab that was hidden has heard of nothing in the meantime.
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden && isIn) shown?.load?.();
+});
+
 function nowhere() {
   return { title: 'Not found', node: el('section', {}, el('h1', {}, 'There is no such view'), el('p', {}, el('a', { href: '#/' }, 'To the overview'))) };
 }

@@ -33,6 +33,7 @@ export function search({ query }) {
   el('p', { id: 'q-hint', class: 'hint' }, 'An id, a key or at least the first 6 of its digits, a part of a site’s name or the address of a page of it, a tenant, or a kind.'));
 
   async function load() {
+    if (!wanted) return;
     if (!found.hasChildNodes()) fill(found, el('p', { class: 'soft' }, 'Looking…'));
     try {
       const { orders, next } = await ask(withQuery('/v1/admin/find', { q: wanted, after, limit: PAGE }), { signal: leaving.signal });
@@ -52,7 +53,7 @@ export function search({ query }) {
   }
 
   const node = el('div', {}, el('div', { class: 'head' }, el('h1', {}, 'Search')), form, found);
-  if (wanted) load();
-  else queueMicrotask(() => input.focus());
+  load();
+  if (!wanted) queueMicrotask(() => input.focus());
   return { title: 'Search', node, load, close: () => leaving.abort() };
 }

@@ -34,7 +34,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str, &str); 24] = files! {
+const FILES: [(&str, &str, &str); 25] = files! {
     "index.html" HTML;
     "app.css" CSS;
     "views.css" CSS;
@@ -58,6 +58,7 @@ const FILES: [(&str, &str, &str); 24] = files! {
     "pools.js" SCRIPT;
     "search.js" SCRIPT;
     "settings.js" SCRIPT;
+    "share.js" SCRIPT;
     "standing.js" SCRIPT;
 };
 
