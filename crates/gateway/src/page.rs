@@ -34,7 +34,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str, &str); 25] = files! {
+const FILES: [(&str, &str, &str); 26] = files! {
     "index.html" HTML;
     "app.css" CSS;
     "views.css" CSS;
@@ -56,6 +56,7 @@ const FILES: [(&str, &str, &str); 25] = files! {
     "overview.js" SCRIPT;
     "plot.js" SCRIPT;
     "pools.js" SCRIPT;
+    "prices.js" SCRIPT;
     "search.js" SCRIPT;
     "settings.js" SCRIPT;
     "share.js" SCRIPT;
