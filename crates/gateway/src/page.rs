@@ -34,7 +34,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str, &str); 26] = files! {
+const FILES: [(&str, &str, &str); 27] = files! {
     "index.html" HTML;
     "app.css" CSS;
     "views.css" CSS;
@@ -44,6 +44,7 @@ const FILES: [(&str, &str, &str); 26] = files! {
     "alerts.js" SCRIPT;
     "ask.js" SCRIPT;
     "books.js" SCRIPT;
+    "bulks.js" SCRIPT;
     "csv.js" SCRIPT;
     "deeds.js" SCRIPT;
     "dialog.js" SCRIPT;

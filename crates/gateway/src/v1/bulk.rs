@@ -68,6 +68,8 @@ pub(super) struct DryRun {
     unpriced: u64,
     /// How many may be paid for although an earlier attempt may have been paid for, too.
     may_pay_twice: u64,
+    /// What has been spent on them so far, as far as prices were told, in millionths.
+    spent_micros: u64,
     by_cause: BTreeMap<&'static str, u64>,
     unreadable: u64,
     /// Where to go on, as `after`; absent if these were all.
@@ -275,6 +277,7 @@ impl Room {
             cost_micros: 0,
             unpriced: 0,
             may_pay_twice: 0,
+            spent_micros: 0,
             by_cause: BTreeMap::new(),
             unreadable: 0,
             next: None,
@@ -298,6 +301,7 @@ impl Room {
         };
         let Some(letter) = found.order.letter() else { return };
         told.letters += 1;
+        told.spent_micros = told.spent_micros.saturating_add(letter.spent.0);
         *told.by_cause.entry(letter.cause.name()).or_default() += 1;
         let engine = self.desk.engine();
         if let (Deed::Replay, Some(price)) = (deed, prices.on_replay(engine, &found.order)) {

@@ -236,7 +236,7 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     let cost = 3 * COST.0;
     let expected = json!({
         "dry_run": true, "letters": 3, "would_pay": 3, "cost_micros": cost, "unpriced": 0, "may_pay_twice": 0,
-        "by_cause": { "retries_spent": 3 }, "unreadable": 0,
+        "spent_micros": 0, "by_cause": { "retries_spent": 3 }, "unreadable": 0,
     });
     assert_eq!(told, expected);
     let dropping = json!({ "deed": "drop", "dry_run": true });
