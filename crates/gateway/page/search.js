@@ -2,7 +2,7 @@
 
 import { ask, withQuery } from './ask.js';
 import { unloaded } from './dialog.js';
-import { el, fill, scrolled, speak, table } from './dom.js';
+import { clipped, el, fill, scrolled, speak, table } from './dom.js';
 import { at, count, millis } from './figures.js';
 import { ofOrder, orderLink } from './standing.js';
 
@@ -43,7 +43,7 @@ export function search({ query }) {
       fill(found,
         wanted === typed ? null : el('p', { class: 'hint' }, 'Orders for ', el('code', {}, wanted), ', whatever the page:'),
         orders.length ? scrolled('Orders found', table('Orders found', HEADS, orders.map((order) => [
-          orderLink(order.key), ofOrder(order), order.kind, order.site, order.tenant, order.provider || '–', count(order.attempts), at(millis(order.created_at)),
+          orderLink(order.key), ofOrder(order), order.kind, clipped(order.site), clipped(order.tenant), clipped(order.provider || '–'), count(order.attempts), at(millis(order.created_at)),
         ]))) : el('p', { class: 'empty' }, nothing),
         el('nav', { class: 'pages', 'aria-label': 'Pages' }, next ? el('a', { href: withQuery('#/search', { q: typed, after: next }) }, orders.length ? 'Next page' : 'Look further') : null));
       speak(orders.length ? `${orders.length} found${next ? ', and there may be more' : ''}.` : nothing);
