@@ -102,14 +102,22 @@ export function books({ query }) {
   const leaving = new AbortController();
   const shown = el('div', { 'aria-busy': 'true' }, el('p', { class: 'soft' }, 'Adding up…'));
 
+  /** Only a mark on the sums: without it they are shown all the same. */
+  async function pricesOf(report) {
+    try {
+      const isByKind = report.by.includes('kind') && !report.left_out;
+      const byKind = isByKind ? report : await ask(withQuery('/v1/admin/report', { from: asked.from, to: asked.to, by: 'kind' }), { signal: leaving.signal });
+      return await unpriced(byKind, leaving.signal);
+    } catch {
+      return ALL_PRICED;
+    }
+  }
+
   async function load() {
     try {
       const report = await ask(withQuery('/v1/admin/report', { from: asked.from, to: asked.to, by: asked.by.join(',') }), { signal: leaving.signal });
       const { all } = report;
-      const isByKind = report.by.includes('kind') && !report.left_out;
-      const byKind = isByKind ? report : await ask(withQuery('/v1/admin/report', { from: asked.from, to: asked.to, by: 'kind' }), { signal: leaving.signal });
-      // What the settings say of prices is only a mark on the sums.
-      const prices = await unpriced(byKind, leaving.signal).catch(() => ALL_PRICED);
+      const prices = await pricesOf(report);
       if (leaving.signal.aborted) return;
       const sum = (name) => amount(all, name, prices);
       const isEmpty = !report.rows.length && !all.asked;

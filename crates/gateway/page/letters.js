@@ -5,7 +5,7 @@ import * as bulks from './bulks.js';
 import { FILTERS, all, one, several, spentOn } from './deeds.js';
 import { unloaded } from './dialog.js';
 import { button, clipped, el, fill, refill, scrolled, table } from './dom.js';
-import { ago, at, count } from './figures.js';
+import { ago, at, count, now } from './figures.js';
 import { CAUSES, REPLAYS, orderLink } from './standing.js';
 
 const PAGE = 50;
@@ -93,8 +93,9 @@ export function letters({ query }) {
     if (bulk) bulks.begun(bulk);
   }
 
-  /** Whoever has picked some, or is asked something, is not disturbed. */
-  const isFree = () => picked.size === 0 && !document.querySelector('dialog[open]');
+  /** Whoever has picked some, is asked something, or reads what was refused is not disturbed. */
+  const isFree = () => picked.size === 0 && !document.querySelector('dialog[open]') && !list.querySelector('.refused');
+  const follow = () => isFree() && load([], isFree);
 
   function changed(isDone = false) {
     if (isDone) ownAt = Date.now();
@@ -119,13 +120,15 @@ export function letters({ query }) {
   } } });
   const heads = [{ name: el('label', { class: 'pick-all' }, whole, el('span', { class: 'unseen' }, 'Pick all on this page')) }, ...HEADS];
 
-  async function load(refused = []) {
+  /** `isWelcome` is asked once more when the answer is there, for a person may have begun with something meanwhile. */
+  async function load(refused = [], isWelcome = () => true) {
     list.setAttribute('aria-busy', 'true');
     try {
       const said = await ask(withQuery('/v1/admin/dead', { ...filter, after, limit: PAGE }), { signal: leaving.signal });
+      if (!isWelcome()) return list.setAttribute('aria-busy', 'false');
       picked.clear();
-      refill(list, refused.map(({ key, why }) => el('p', { class: 'trouble' }, `${key.slice(0, 12)}: ${why}`)), page(said));
-      fill(asOf, 'As of ', at(Date.now()), '.');
+      refill(list, refused.map(({ key, why }) => el('p', { class: 'trouble refused' }, `${key.slice(0, 12)}: ${why}`)), page(said));
+      fill(asOf, 'As of ', at(now()), '.');
       refill(newer);
       changed();
       for (const act of forAll) act.disabled = !said.orders.length && !said.next && !after;
@@ -147,14 +150,14 @@ export function letters({ query }) {
 
   function update(snapshot) {
     countThen ??= snapshot.orders.dead;
-    if (snapshot.orders.dead === countThen) return;
-    if (Date.now() - ownAt < OWN_MS && isFree()) load();
+    if (snapshot.orders.dead === countThen || list.getAttribute('aria-busy') === 'true') return;
+    if (Date.now() - ownAt < OWN_MS && isFree()) follow();
     else if (!newer.hasChildNodes()) fill(newer, 'The dead letters have changed. ', button('Show them', () => load(), { class: 'small' }));
   }
 
   const filters = filterForm(filter);
   WIDE.addEventListener('change', filters.fold);
-  const unheard = bulks.onEnd(() => isFree() && load());
+  const unheard = bulks.onEnd(follow);
   const close = () => {
     leaving.abort();
     unheard();
@@ -164,5 +167,5 @@ export function letters({ query }) {
     el('div', { class: 'head' }, el('h1', {}, 'Dead letters'), asOf, button('Refresh', () => load(), { class: 'small' })),
     filters.node, newer, el('div', { class: 'bar' }, some, everything), list);
   load();
-  return { title: 'Dead letters', node, update, load: () => (isFree() || list.querySelector('[data-unloaded]')) && load(), close };
+  return { title: 'Dead letters', node, update, load: () => (list.querySelector('[data-unloaded]') ? load() : follow()), close };
 }

@@ -287,6 +287,23 @@ async fn a_great_many_are_rehearsed_and_then_done() {
 }
 
 #[tokio::test]
+async fn what_was_spent_on_a_great_many_is_told_before_they_are_dropped() {
+    let room = Room::new().await;
+    let page = "https://shop.example.com/";
+    dies(&room, ANNA, "die-1", page, json!({})).await;
+    for sitekey in ["once-1", "once-2"] {
+        let order = crate::world::order(sitekey);
+        room.ask(Ask::post("/v1/orders", &order).key(ANNA).header("Prefer", "wait=60")).await.order(200);
+        // Its answer is too old for the next, and another cannot be bought.
+        room.pass(Duration::from_secs(3600));
+        dies(&room, ANNA, sitekey, page, json!({})).await;
+    }
+    let told =
+        post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "drop", "dry_run": true })).await.order(200);
+    assert_eq!((&told["letters"], &told["spent_micros"]), (&json!(3), &json!(2 * COST.0)));
+}
+
+#[tokio::test]
 async fn what_nobody_knows_the_price_of_is_told() {
     let room = Room::new().await;
     dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
