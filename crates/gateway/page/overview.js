@@ -84,12 +84,16 @@ function alertsStrip(list) {
 
 /** What was used and what was wasted is what was spent. */
 function money({ today, isPart }) {
-  const hasCost = today.cost_micros > 0;
-  const write = (value, of) => (isPart && !isUnpriced(value, of) ? atLeast(moneyShort(value), { isShort: true }) : priced(value, of, { write: moneyShort }));
+  const shared = today.joined + today.cached;
+  // Of no answer nothing is missing. Where nothing at all is known, that is said; where all that is known was wasted, the rest is some.
+  const write = (value, answers) => {
+    if (isPart && answers > 0 && today.cost_micros) return atLeast(moneyShort(value), { isShort: true });
+    return priced(value, answers, { write: moneyShort });
+  };
   const bought = [
-    { name: 'Used', value: Math.max(0, today.cost_micros - today.wasted_micros), of: hasCost ? 0 : today.solved, mark: 'm1' },
+    { name: 'Used', value: Math.max(0, today.cost_micros - today.wasted_micros), of: today.cost_micros > 0 && !isPart ? 0 : today.solved, mark: 'm1' },
     { name: 'Wasted', value: today.wasted_micros, of: today.wasted, mark: 'm3' },
-    { name: 'Saved', value: today.saved_micros, of: today.joined + today.cached, mark: 'm2' },
+    { name: 'Saved', value: today.saved_micros, of: shared, mark: 'm2' },
   ];
   const origins = [['Bought', today.paid], ['Joined', today.joined], ['Cached', today.cached], ['From stock', today.from_stock]];
   const counts = [['Asked', today.asked], ...origins, ['Retried', today.retried], ['Possible doubles', today.possible_doubles]];
