@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import readline from 'node:readline';
 import * as plays from './plays.mjs';
+import { tabs } from './tabs.mjs';
 
 const [name, base, key] = process.argv.slice(2);
 const place = process.env.QUITTANCE_BROWSER;
@@ -81,7 +82,7 @@ async function flaws(page) {
 let page;
 try {
   const tools = { base, key, step, enter, visit, flaws, open: async (look) => (page = await open(look)) };
-  await plays[name](tools);
+  await { ...plays, tabs }[name](tools);
   if (wrong.length) throw new Error(wrong.join('; '));
   say({ done: true });
 } catch (error) {

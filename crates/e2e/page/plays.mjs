@@ -30,15 +30,15 @@ export async function door({ base, key, open, enter }) {
   await page.getByRole('heading', { name: 'Log in' }).waitFor();
 }
 
-/** What cannot be seen without scrolling sideways, or is cut off: the page itself, the view's place in the navigation, a label of a plot. */
+/** What cannot be seen without scrolling sideways, or is cut off: the page itself, a view's name in the navigation, a label of a plot. */
 const outside = (page) => page.evaluate(() => {
   const root = document.documentElement;
   const isCut = (node, frame) => node.getBoundingClientRect().left < frame.left - 1 || node.getBoundingClientRect().right > frame.right + 1;
-  const here = document.querySelector('nav.views [aria-current]');
+  const views = [...document.querySelectorAll('nav.views a')].filter((link) => isCut(link, { left: 0, right: root.clientWidth }));
   const labels = [...document.querySelectorAll('.plot .tick')].filter((label) => isCut(label, label.ownerSVGElement.getBoundingClientRect()));
   return [
     root.scrollWidth > root.clientWidth && `${root.scrollWidth - root.clientWidth} pixels too wide`,
-    here && isCut(here, { left: 0, right: root.clientWidth }) && 'its name is outside of the navigation',
+    ...views.map((link) => `${link.textContent} is outside of the navigation`),
     ...labels.map((label) => `a label is cut: ${label.textContent}`),
   ].filter(Boolean);
 });
@@ -57,7 +57,13 @@ export async function storm({ open, enter, step }) {
   const words = await page.locator('.plot').first().getAttribute('aria-label');
   assert.match(words, /Throughput, per second: Asked .+ Solved/);
   await page.locator('.as-table summary').first().click();
-  assert.ok(await page.getByRole('table', { name: 'Throughput' }).getByRole('row').count() > 1, 'the plot is there as a table');
+  await page.getByRole('table', { name: 'Throughput' }).locator('tbody tr').first().waitFor();
+  const drawn = await page.evaluate(() => {
+    const figure = document.querySelector('.plot-of');
+    const line = figure.querySelector('.plot polyline').getAttribute('points').split(' ');
+    return [line.length, figure.querySelectorAll('tbody tr').length];
+  });
+  assert.ok(drawn[0] > 1 && drawn[0] === drawn[1], `every point of the plot is in its table: ${drawn}`);
   await step('seen');
   // All of them, each counted once: the books of the day are those of the storm.
   await page.waitForFunction(() => /\b40 of 240 not bought anew/.test(document.body.innerText));
@@ -161,11 +167,32 @@ export async function bulk({ open, enter }) {
   await rows(page).nth(9).waitFor();
   await page.getByRole('button', { name: 'Replay all that match…' }).click();
   await confirm(page, 'Replay', ['Would pay', 'What it costs']);
-  await page.locator('.bulks').getByText(/10 of 10 done/).waitFor();
-  await page.locator('.bulks .sign', { hasText: 'Ended' }).waitFor();
-  await page.getByRole('button', { name: 'Refresh' }).click();
+  await page.locator('.bulks').getByText(/10 of 10 replayed/).waitFor();
+  await page.locator('.bulks .sign', { hasText: 'All answered' }).waitFor();
   await page.getByText('Nothing waits for a person.').waitFor();
   for (const name of ['Replay all that match…', 'Drop all that match…']) assert.equal(await page.getByRole('button', { name }).isDisabled(), true, name);
+}
+
+/** A replay of all that mends nothing: no tick, but what became of them, on every view; and they are in the list again. */
+export async function futile({ open, enter, visit }) {
+  const page = await open();
+  await enter(page);
+  await visit(page, '#/dead?kind=recaptcha_v2');
+  await rows(page).nth(2).waitFor();
+  await page.getByRole('button', { name: 'Drop all that match…' }).click();
+  const dialog = page.getByRole('dialog');
+  for (const words of ['kind recaptcha_v2', 'Spent so far']) await dialog.getByText(words).first().waitFor();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('button', { name: 'Replay all that match…' }).click();
+  await confirm(page, 'Replay', ['kind recaptcha_v2', 'Would pay']);
+  await page.locator('.bulks').getByText(/3 of 3 replayed/).waitFor();
+  await visit(page, '#/books');
+  await page.locator('.bulks .sign', { hasText: 'Ended, not all answered' }).waitFor();
+  await page.locator('.bulks').getByText(/0 answered, 0 failed, 3 dead again, 0 on their way/).waitFor();
+  await visit(page, '#/dead');
+  await rows(page).nth(2).waitFor();
+  await page.getByRole('button', { name: /^Hide no/ }).click();
+  await page.locator('.bulks').waitFor({ state: 'hidden' });
 }
 
 /** An alert rises, is seen by a person, and clears when what was wrong is mended. */

@@ -18,6 +18,7 @@ export function alerts() {
   const shown = place(list);
   node.append(wrong, list);
   let known = [];
+  let isLoaded = false;
 
   async function see(alert) {
     fill(wrong);
@@ -51,10 +52,18 @@ export function alerts() {
 
   async function load() {
     try {
-      known = (await ask('/v1/admin/alerts', { signal: leaving.signal })).alerts;
+      const told = await ask('/v1/admin/alerts', { signal: leaving.signal });
+      known = told.alerts;
+      fill(wrong);
+      isLoaded = true;
       show();
     } catch (error) {
-      if (!leaving.signal.aborted) shown(error.message, () => unloaded(error));
+      if (leaving.signal.aborted) return;
+      isLoaded = false;
+      // What the last picture has is better than nothing: while the store is away it is all that there is.
+      const told = live.now()?.alerts;
+      if (told) fill(wrong, unloaded(error));
+      else shown(error.message, () => unloaded(error));
     }
   }
 
@@ -63,6 +72,10 @@ export function alerts() {
   let then = null;
   const update = (snapshot) => {
     const now = JSON.stringify(snapshot.alerts.map((alert) => [named(alert), alert.cleared_at, alert.seen_at, alert.words]));
+    if (!isLoaded) {
+      known = snapshot.alerts;
+      show();
+    }
     if (then !== null && then !== now && live.lineState() === 'live') load();
     then = now;
   };

@@ -4,6 +4,7 @@
 import { alerts } from './alerts.js';
 import { ask, key, onRefused } from './ask.js';
 import { books } from './books.js';
+import * as bulks from './bulks.js';
 import { el, fill, say, speak } from './dom.js';
 import { ago, count } from './figures.js';
 import { letters } from './letters.js';
@@ -44,7 +45,7 @@ function address() {
 function enter(view) {
   shown?.close?.();
   shown = view;
-  fill(main, view.node);
+  fill(main, bulks.node, view.node);
   document.title = `${view.title} · Quittance`;
   if (!isFirst) {
     window.scrollTo(0, 0);
@@ -64,14 +65,13 @@ function loadAgain() {
   shown.load();
 }
 
+// A tab that was hidden has heard of nothing in the meantime.
+document.addEventListener('visibilitychange', () => {
+  if (!document.hidden && isIn) shown?.load?.();
+});
+
 function nowhere() {
   return { title: 'Not found', node: el('section', {}, el('h1', {}, 'There is no such view'), el('p', {}, el('a', { href: '#/' }, 'To the overview'))) };
-}
-
-/** On a narrow screen the navigation is wider than it: the view in force is to be seen in it. */
-function showTab() {
-  const here = navigation.querySelector('[aria-current]');
-  if (here) navigation.scrollLeft = here.offsetLeft - (navigation.clientWidth - here.offsetWidth) / 2;
 }
 
 function route() {
@@ -82,7 +82,6 @@ function route() {
     if (isHere) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
-  showTab();
   const make = Object.hasOwn(VIEWS, name) ? VIEWS[name] : nowhere;
   enter(make({ rest, query }));
 }
@@ -101,6 +100,7 @@ function turnAway(why) {
   isIn = false;
   key.forget();
   live.close();
+  bulks.forget();
   navigation.hidden = true;
   quick.hidden = true;
   leave.hidden = true;
@@ -109,9 +109,7 @@ function turnAway(why) {
 }
 
 function badge(node, number, words) {
-  const isNew = node.hidden === Boolean(number);
   node.hidden = !number;
-  if (isNew) showTab();
   if (number) fill(node, count(number), el('span', { class: 'unseen' }, ` ${words}`));
 }
 
@@ -146,6 +144,7 @@ live.watch((snapshot, state) => {
   badge(document.getElementById('count-dead'), snapshot.orders.dead, 'wait for a person');
   badge(document.getElementById('count-alerts'), snapshot.alerts.filter((alert) => !alert.cleared_at && !alert.seen_at).length, 'not seen yet');
   announce(snapshot.alerts);
+  bulks.update(snapshot);
   shown?.update?.(snapshot);
   loadAgain();
 });

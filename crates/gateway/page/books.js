@@ -3,16 +3,17 @@
 import { ask, withQuery } from './ask.js';
 import { csv, download } from './csv.js';
 import { unloaded } from './dialog.js';
-import { button, el, facts, fill, scrolled, table } from './dom.js';
-import { count, isUnpriced, moneyShort, now, priced, share, words } from './figures.js';
+import { button, clipped, el, facts, fill, scrolled, table } from './dom.js';
+import { atLeast, count, isUnpriced, moneyShort, now, priced, share, words } from './figures.js';
 import { bars } from './plot.js';
+import { ALL_PRICED, unpriced } from './prices.js';
 
 const BY = ['day', 'tenant', 'site', 'kind', 'provider'];
 const LINES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'retried', 'recovered_by_poll', 'recovered_from_doubt', 'possible_doubles', 'wasted', 'dead'];
 /** Each sum of money, and how many answers it is about. */
-const ANSWERS = { cost_micros: (row) => row.solved + row.wasted, saved_micros: (row) => row.joined + row.cached, wasted_micros: (row) => row.wasted };
+const ANSWERS = { cost_micros: (row) => row.solved + row.wasted, wasted_micros: (row) => row.wasted, saved_micros: (row) => row.joined + row.cached };
 const MONEY = Object.keys(ANSWERS);
-const MONEY_HEADS = { cost_micros: 'Spent', saved_micros: 'Saved', wasted_micros: 'Wasted money' };
+const MONEY_HEADS = { cost_micros: 'Spent', saved_micros: 'Saved', wasted_micros: 'Of that wasted' };
 const BARS_MAX = 20;
 const DAY_MS = 86_400_000;
 
@@ -41,7 +42,12 @@ function form(asked) {
 
 const nameOf = (row, by) => by.map((name) => row[name] || '(none)').join(' · ');
 
-const amount = (row, name, given) => priced(row[name], ANSWERS[name](row), given);
+/** A sum, with a mark where some of its answers have no price; of no answer nothing is missing. */
+function amount(row, name, prices, given) {
+  const answers = ANSWERS[name](row);
+  const sum = priced(row[name], answers, given);
+  return answers > 0 && !isUnpriced(row[name], answers) && prices.isPart(row) ? atLeast(sum, given) : sum;
+}
 
 /** Days belong in their order; everything else has the most money first, and where there is none, what was asked most. */
 function inOrder({ by, rows, all }) {
@@ -57,12 +63,12 @@ function fewest(rows, by) {
   return last.length >= BARS_MAX ? last.slice(0, BARS_MAX) : rows.slice(-BARS_MAX);
 }
 
-function plot(report) {
+function plot(report, prices) {
   const rows = inOrder(report);
   const shown = fewest(rows, report.by);
   const hasMoney = rows.some((row) => row.cost_micros || row.saved_micros);
   const pair = (row) => (hasMoney ? [row.cost_micros, row.saved_micros] : [row.paid, row.joined + row.cached + row.from_stock]);
-  const text = (row, name, value) => (!hasMoney ? count(value) : isUnpriced(row[name], ANSWERS[name](row)) ? '–' : moneyShort(value));
+  const text = (row, name, value) => (!hasMoney ? count(value) : isUnpriced(row[name], ANSWERS[name](row)) ? '–' : `${value && prices.isPart(row) ? '≥ ' : ''}${moneyShort(value)}`);
   return el('figure', { class: 'plot-of wide' },
     el('figcaption', {}, el('h2', {}, hasMoney ? 'Money spent and saved' : 'Paid, and not paid anew'),
       el('span', { class: 'unit' }, shown.length < rows.length ? `${shown.length} of ${count(rows.length)}; the table has all` : '')),
@@ -73,10 +79,12 @@ function plot(report) {
     }), 'Bars', { hasLongNames: report.by.length > 1 }));
 }
 
-function sheet(report) {
-  const heads = [...report.by.map((name, n) => ({ name: title(name), isRowHead: n === 0 })), ...LINES.map((name) => ({ name: title(name), number: true })), ...MONEY.map((name) => ({ name: MONEY_HEADS[name], number: true }))];
-  const cells = (row) => [...LINES.map((name) => count(row[name])), ...MONEY.map((name) => amount(row, name, { isShort: true }))];
-  const rows = report.by.length ? inOrder(report).map((row) => [...report.by.map((name) => row[name] || '(none)'), ...cells(row)]) : [cells(report.all)];
+/** Money stands first: the rest is wider than most screens, and scrolls. */
+function sheet(report, prices) {
+  const names = report.by.map((name, n) => ({ name: title(name), isRowHead: n === 0 }));
+  const heads = [...names, ...MONEY.map((name) => ({ name: MONEY_HEADS[name], number: true })), ...LINES.map((name) => ({ name: title(name), number: true }))];
+  const cells = (row) => [...MONEY.map((name) => amount(row, name, prices, { isShort: true })), ...LINES.map((name) => count(row[name]))];
+  const rows = report.by.length ? inOrder(report).map((row) => [...report.by.map((name) => clipped(row[name] || '(none)')), ...cells(row)]) : [cells(report.all)];
   return scrolled('The books', table('The books', heads, rows, { class: 'sheet' }));
 }
 
@@ -94,18 +102,33 @@ export function books({ query }) {
   const leaving = new AbortController();
   const shown = el('div', { 'aria-busy': 'true' }, el('p', { class: 'soft' }, 'Adding up…'));
 
+  /** Only a mark on the sums: without it they are shown all the same. */
+  async function pricesOf(report) {
+    try {
+      const isByKind = report.by.includes('kind') && !report.left_out;
+      const byKind = isByKind ? report : await ask(withQuery('/v1/admin/report', { from: asked.from, to: asked.to, by: 'kind' }), { signal: leaving.signal });
+      return await unpriced(byKind, leaving.signal);
+    } catch {
+      return ALL_PRICED;
+    }
+  }
+
   async function load() {
     try {
       const report = await ask(withQuery('/v1/admin/report', { from: asked.from, to: asked.to, by: asked.by.join(',') }), { signal: leaving.signal });
       const { all } = report;
+      const prices = await pricesOf(report);
+      if (leaving.signal.aborted) return;
+      const sum = (name) => amount(all, name, prices);
       const isEmpty = !report.rows.length && !all.asked;
       const free = all.joined + all.cached + all.from_stock;
       fill(shown,
-        facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid anew', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', amount(all, 'cost_micros')], ['Saved', amount(all, 'saved_micros')], ['Wasted', amount(all, 'wasted_micros')], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
+        facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid anew', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', sum('cost_micros')], ['Of that wasted', sum('wasted_micros')], ['Saved', sum('saved_micros')], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
         isEmpty ? el('p', { class: 'empty' }, 'Nobody has asked for anything in these days.') : [
-          plot(report),
+          prices.number && all.cost_micros ? el('p', { class: 'hint' }, `The price of about ${count(prices.number)} answers is not known: callbacks tell no price, and some providers never do. Set [prices], and those that come are counted.`) : null,
+          plot(report, prices),
           el('div', { class: 'head' }, el('h2', {}, 'In figures'), button('Download as CSV', () => save(report), { class: 'small' })),
-          sheet(report),
+          sheet(report, prices),
         ],
         report.left_out ? el('p', { class: 'hint' }, `${count(report.left_out)} more rows were left out: take fewer days, or fewer parts.`) : null);
     } catch (error) {

@@ -4,7 +4,7 @@
 import { ask } from './ask.js';
 import { confirmed } from './dialog.js';
 import { el, facts, speak } from './dom.js';
-import { count, money, priced, words } from './figures.js';
+import { atLeast, count, millis, moment, money, notKnown, priced, words } from './figures.js';
 import { CAUSES, REPLAYS } from './standing.js';
 
 const VERBS = { replay: 'Replay', drop: 'Drop' };
@@ -17,8 +17,30 @@ function priceOf(letters) {
   return { paying: paying.length, micros: paying.reduce((sum, one) => sum + one, 0) };
 }
 
+/** Of these nobody may know what they have cost: an attempt of theirs may have been paid for. */
+const isInDoubt = (letter) => letter.cause === 'doubt' || letter.possible_doubles > 0;
+
 /** One that died only after its answer had come was paid for, whatever is known of the price. */
-export const spentOn = (letter, given) => priced(letter.spent_micros, letter.cause === 'delivery' ? 1 : 0, given);
+export function spentOn(letter, given) {
+  const { spent_micros: micros } = letter;
+  if (isInDoubt(letter)) return micros ? atLeast(money(micros), given) : notKnown();
+  return priced(micros, letter.cause === 'delivery' ? 1 : 0, given);
+}
+
+function spentOnAll(micros, isPart) {
+  return isPart ? (micros ? atLeast(money(micros)) : notKnown()) : money(micros);
+}
+
+const FILTER_WORDS = {
+  cause: (name) => `cause ${(CAUSES[name] ?? words(name)).toLowerCase()}`, kind: (name) => `kind ${name}`, site: (name) => `site ${name}`, tenant: (name) => `tenant ${name}`,
+  since: (at) => `dead since ${moment(millis(at))}`, before: (at) => `dead before ${moment(millis(at))}`,
+};
+export const FILTERS = Object.keys(FILTER_WORDS);
+
+/** Which letters are meant, in words. */
+export function filterWords(filter) {
+  return FILTERS.filter((name) => filter[name]).map((name) => FILTER_WORDS[name](filter[name])).join(', ') || 'all dead letters';
+}
 
 function costWords({ paying, micros, unpriced = 0 }) {
   if (!paying) return 'nothing';
@@ -58,7 +80,7 @@ export async function several(deed, letters) {
     content: [
       facts([
         ['Letters', count(letters.length)],
-        ['Spent so far', money(letters.reduce((sum, letter) => sum + (letter.spent_micros ?? 0), 0))],
+        ['Spent so far', spentOnAll(letters.reduce((sum, letter) => sum + (letter.spent_micros ?? 0), 0), letters.some(isInDoubt))],
         isReplay && ['Would pay', count(priceOf(letters).paying)],
         isReplay && ['What it costs', costWords(priceOf(letters))],
       ]),
@@ -86,7 +108,7 @@ export async function several(deed, letters) {
 
 /** What it would come to. Each answer is of a bounded number of letters, so they are added up. */
 async function dryRun(deed, filter, signal) {
-  const sum = { letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, cost_micros: 0, unreadable: 0, by_cause: {} };
+  const sum = { letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, cost_micros: 0, spent_micros: 0, unreadable: 0, by_cause: {} };
   let after;
   do {
     const said = await ask('/v1/admin/dead/bulk', { method: 'POST', body: { deed, ...filter, dry_run: true, after }, signal });
@@ -105,8 +127,10 @@ export async function all(deed, filter) {
   const counted = dryRun(deed, filter, closing.signal).then((said) => ((letters = said.letters), {
     isPossible: said.letters > 0,
     node: [
+      el('p', {}, 'Which: ', el('strong', {}, filterWords(filter)), '.'),
       facts([
         ['Letters', count(said.letters)],
+        ['Spent so far', spentOnAll(said.spent_micros, (said.by_cause.doubt ?? 0) > 0)],
         ...Object.entries(said.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
         isReplay && ['Would pay', count(said.would_pay)],
         isReplay && ['What it costs', costWords({ paying: said.would_pay, micros: said.cost_micros, unpriced: said.unpriced })],

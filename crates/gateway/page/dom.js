@@ -118,7 +118,12 @@ export function scrolled(label, inner) {
 }
 
 export function facts(pairs) {
-  return el('dl', { class: 'facts' }, pairs.filter(Boolean).map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
+  return el('dl', { class: 'facts' }, pairs.filter(Boolean).map(([name, value, manner]) => el('div', { class: manner }, el('dt', {}, name), el('dd', {}, value))));
+}
+
+/** A name that may be longer than its column: cut off there, and all of it for whoever points at it. */
+export function clipped(text) {
+  return el('span', { class: 'clipped', title: text }, text);
 }
 
 export function button(words, act, given = {}) {

@@ -33,7 +33,7 @@ export function moneyShort(micros) {
 }
 
 export const PRICE_NOT_KNOWN = 'price not known';
-const WHY_NOT_KNOWN = 'Neither the provider nor the settings tell what an answer costs: set [prices].';
+const WHY_NOT_KNOWN = 'Callbacks tell no price, and some providers never do: set [prices].';
 
 /** Whether these answers cost nothing only because nobody has said what they cost. */
 export const isUnpriced = (micros, answers) => micros === 0 && answers > 0;
@@ -42,6 +42,14 @@ export const isUnpriced = (micros, answers) => micros === 0 && answers > 0;
 export function priced(micros, answers, { write = money, isShort = false } = {}) {
   if (!isUnpriced(micros, answers)) return write(micros);
   return el('span', { class: 'unpriced', title: WHY_NOT_KNOWN }, NONE, el('span', { class: isShort ? 'unseen' : 'words' }, ` ${PRICE_NOT_KNOWN}`));
+}
+
+/** Of what may have been paid for, and may not. */
+export const notKnown = () => el('span', { class: 'unpriced', title: 'Nobody knows whether the provider has taken it.' }, 'not known');
+
+/** A sum that is not the whole one. */
+export function atLeast(sum, { isShort = false } = {}) {
+  return el('span', { class: 'unpriced', title: WHY_NOT_KNOWN }, el('span', { class: isShort ? 'unseen' : 'words' }, 'at least '), isShort ? el('span', { 'aria-hidden': 'true' }, '≥ ') : null, sum);
 }
 
 export function span(ms) {
@@ -65,6 +73,8 @@ export function setClock(daemonMs) {
 }
 export const now = () => Date.now() + ahead;
 
+/** Which time it is that is shown: the browser's, as in GMT+2. */
+export const zone = () => new Intl.DateTimeFormat(LANGUAGE, { timeZoneName: 'short' }).formatToParts(now()).find((part) => part.type === 'timeZoneName')?.value ?? 'local';
 export const timeOfDay = (ms) => clock.format(ms);
 export const hourAndMinute = (ms) => minute.format(ms);
 export const moment = (ms) => full.format(ms);

@@ -1,14 +1,18 @@
 // The dead letters: everything that needs a person, by filter and page by page, with what can be done about one, some or all.
 
 import { ask, withQuery } from './ask.js';
-import { all, one, several, spentOn } from './deeds.js';
+import * as bulks from './bulks.js';
+import { FILTERS, all, one, several, spentOn } from './deeds.js';
 import { unloaded } from './dialog.js';
-import { button, el, fill, place, refill, scrolled, speak, table } from './dom.js';
-import { ago, at, count } from './figures.js';
-import { CAUSES, REPLAYS, orderLink, sign } from './standing.js';
+import { button, clipped, el, fill, refill, scrolled, table } from './dom.js';
+import { ago, at, count, now } from './figures.js';
+import { CAUSES, REPLAYS, orderLink } from './standing.js';
 
-const FILTERS = ['cause', 'kind', 'site', 'tenant', 'before', 'since'];
 const PAGE = 50;
+/** So long after a deed what changes is taken to be of one's own doing, and the list follows. */
+const OWN_MS = 20_000;
+/** From here on the filters stand open. */
+const WIDE = window.matchMedia('(min-width: 40.01rem)');
 
 /** A moment as a person picks it, in his own time, and as the daemon reads it. */
 const toMoment = (local) => (local ? new Date(local).toISOString() : '');
@@ -35,28 +39,11 @@ function filterForm(filter) {
   field('cause', 'Cause', cause), field('kind', 'Kind', text('kind')), field('site', 'Site', text('site')), field('tenant', 'Tenant', text('tenant')),
   field('since', 'Dead since', moment('since')), field('before', 'Dead before', moment('before')),
   el('div', { class: 'acts' }, el('button', { type: 'submit', class: 'primary' }, 'Show'), el('a', { href: '#/dead' }, 'Clear')));
-  return form;
-}
-
-/** Of what was begun on this page it is known how many it was to be, wherever one has been in the meantime. */
-const counted = new Map();
-
-function bulkRow(bulk, stopped) {
-  const rest = FILTERS.filter((name) => bulk[name]).map((name) => `${name} ${bulk[name]}`).join(', ');
-  const of = counted.get(Number(bulk.number));
-  const progress = `${count(bulk.done)}${of ? ` of ${count(of)}` : ''} done, ${count(bulk.passed_over)} passed over`;
-  const stop = async () => {
-    try {
-      await ask(`/v1/admin/dead/bulk/${encodeURIComponent(bulk.number)}`, { method: 'DELETE' });
-      stopped();
-    } catch (error) {
-      speak(error.message);
-    }
-  };
-  return el('li', {},
-    bulk.ended_at ? sign(bulk.was_stopped ? 'off' : 'good', bulk.was_stopped ? 'stopped' : 'ended') : sign('going', 'under way'),
-    el('span', {}, ` ${bulk.deed === 'drop' ? 'Dropping' : 'Replaying'} no. ${bulk.number}${rest ? ` (${rest})` : ''}: ${progress}`),
-    bulk.ended_at ? null : button('Stop', stop, { class: 'small' }));
+  // On a narrow screen they would fill it, so they are folded away unless one of them is in force.
+  const folded = el('details', { class: 'folded' }, el('summary', {}, 'Filter'), form);
+  const fold = () => { folded.open = WIDE.matches || Object.keys(filter).length > 0; };
+  fold();
+  return { node: folded, fold };
 }
 
 const reason = (letter) => el('span', { class: 'why' }, el('strong', {}, CAUSES[letter.cause] ?? letter.cause), el('br'), letter.why, letter.note ? el('span', { class: 'noted' }, letter.note) : null);
@@ -76,9 +63,9 @@ function rowOf(letter, picked, changed) {
     pick,
     orderLink(letter.key),
     reason(letter),
-    el('span', { class: 'what' }, letter.kind, el('br'), letter.site, el('br'), el('span', { class: 'soft' }, letter.tenant)),
-    ago(letter.dead_ms),
-    spentOn(letter, { isShort: true }),
+    el('span', { class: 'what' }, letter.kind, clipped(letter.site), el('span', { class: 'soft' }, clipped(letter.tenant))),
+    [el('span', { class: 'narrow' }, 'Dead '), ago(letter.dead_ms)],
+    [el('span', { class: 'narrow' }, 'Spent '), spentOn(letter, { isShort: true })],
     el('span', { class: 'acts' }, button('Replay…', () => one('replay', letter).then((done) => done && changed(true)), { class: 'small', 'data-deed': 'replay', title: REPLAYS[letter.on_replay] ?? null, 'aria-label': `Replay ${letter.key.slice(0, 12)}…` }),
       button('Drop…', () => one('drop', letter).then((done) => done && changed(true)), { class: 'small quiet', 'data-deed': 'drop', 'aria-label': `Drop ${letter.key.slice(0, 12)}…` })),
   ] };
@@ -92,45 +79,26 @@ export function letters({ query }) {
   const leaving = new AbortController();
   const picked = new Map();
   let countThen = null;
-  let begun = new Map();
+  let ownAt = 0;
 
   const list = el('div', { 'aria-busy': 'true' }, el('p', { class: 'soft' }, 'Looking…'));
   const asOf = el('p', { class: 'soft', role: 'status' });
   const newer = el('p', { class: 'newer' });
-  const bulksNode = el('div', { class: 'bulks' });
-  const bulks = place(bulksNode);
   const some = el('div', { class: 'acts some', hidden: true });
   const forAll = [button('Replay all that match…', () => begin('replay')), button('Drop all that match…', () => begin('drop'), { class: 'quiet' })];
   const everything = el('div', { class: 'acts' }, forAll);
 
   async function begin(deed) {
     const bulk = await all(deed, filter);
-    if (!bulk) return;
-    counted.set(Number(bulk.number), bulk.of);
-    begun.set(Number(bulk.number), bulk);
-    showBulks([]);
+    if (bulk) bulks.begun(bulk);
   }
 
-  function showBulks(running) {
-    for (const bulk of running) begun.set(Number(bulk.number), bulk);
-    bulks([...begun.values()], (known) => (known.length ? el('ul', {}, known.map((bulk) => bulkRow(bulk, followUp))) : null));
-  }
-
-  /** One that has begun here and is no longer among those under way has ended. */
-  async function followUp() {
-    for (const bulk of [...begun.values()].filter((known) => !known.ended_at)) {
-      try {
-        const now = await ask(`/v1/admin/dead/bulk/${encodeURIComponent(bulk.number)}`, { signal: leaving.signal });
-        begun.set(Number(bulk.number), now);
-        if (now.ended_at) speak(`Number ${now.number} has ended: ${count(now.done)} done, ${count(now.passed_over)} passed over.`);
-      } catch {
-        // The next snapshot asks again.
-      }
-    }
-    showBulks([]);
-  }
+  /** Whoever has picked some, is asked something, or reads what was refused is not disturbed. */
+  const isFree = () => picked.size === 0 && !document.querySelector('dialog[open]') && !list.querySelector('.refused');
+  const follow = () => isFree() && load([], isFree);
 
   function changed(isDone = false) {
+    if (isDone) ownAt = Date.now();
     if (isDone) load();
     some.hidden = picked.size === 0;
     const boxes = [...list.querySelectorAll(CAN_PICK)];
@@ -138,7 +106,9 @@ export function letters({ query }) {
     whole.indeterminate = !whole.checked && picked.size > 0;
     const act = (deed, given) => button(`${deed === 'replay' ? 'Replay' : 'Drop'} ${count(picked.size)} picked…`, async () => {
       const said = await several(deed, [...picked.values()]);
-      if (said) load(said.refused);
+      if (!said) return;
+      ownAt = Date.now();
+      load(said.refused);
     }, given);
     refill(some, picked.size ? [act('replay', { class: 'primary' }), act('drop', { class: 'quiet' })] : null);
   }
@@ -150,13 +120,15 @@ export function letters({ query }) {
   } } });
   const heads = [{ name: el('label', { class: 'pick-all' }, whole, el('span', { class: 'unseen' }, 'Pick all on this page')) }, ...HEADS];
 
-  async function load(refused = []) {
+  /** `isWelcome` is asked once more when the answer is there, for a person may have begun with something meanwhile. */
+  async function load(refused = [], isWelcome = () => true) {
     list.setAttribute('aria-busy', 'true');
     try {
       const said = await ask(withQuery('/v1/admin/dead', { ...filter, after, limit: PAGE }), { signal: leaving.signal });
+      if (!isWelcome()) return list.setAttribute('aria-busy', 'false');
       picked.clear();
-      refill(list, refused.map(({ key, why }) => el('p', { class: 'trouble' }, `${key.slice(0, 12)}: ${why}`)), page(said));
-      fill(asOf, 'As of ', at(Date.now()), '.');
+      refill(list, refused.map(({ key, why }) => el('p', { class: 'trouble refused' }, `${key.slice(0, 12)}: ${why}`)), page(said));
+      fill(asOf, 'As of ', at(now()), '.');
       refill(newer);
       changed();
       for (const act of forAll) act.disabled = !said.orders.length && !said.next && !after;
@@ -178,16 +150,22 @@ export function letters({ query }) {
 
   function update(snapshot) {
     countThen ??= snapshot.orders.dead;
-    const more = snapshot.orders.dead - countThen;
-    if (more && !newer.hasChildNodes()) fill(newer, 'The dead letters have changed. ', button('Show them', () => load(), { class: 'small' }));
-    const under = new Set(snapshot.bulks.map((bulk) => Number(bulk.number)));
-    showBulks(snapshot.bulks);
-    if ([...begun.values()].some((bulk) => !bulk.ended_at && !under.has(Number(bulk.number)))) followUp();
+    if (snapshot.orders.dead === countThen || list.getAttribute('aria-busy') === 'true') return;
+    if (Date.now() - ownAt < OWN_MS && isFree()) follow();
+    else if (!newer.hasChildNodes()) fill(newer, 'The dead letters have changed. ', button('Show them', () => load(), { class: 'small' }));
   }
 
+  const filters = filterForm(filter);
+  WIDE.addEventListener('change', filters.fold);
+  const unheard = bulks.onEnd(follow);
+  const close = () => {
+    leaving.abort();
+    unheard();
+    WIDE.removeEventListener('change', filters.fold);
+  };
   const node = el('div', {},
     el('div', { class: 'head' }, el('h1', {}, 'Dead letters'), asOf, button('Refresh', () => load(), { class: 'small' })),
-    filterForm(filter), bulksNode, newer, el('div', { class: 'bar' }, some, everything), list);
+    filters.node, newer, el('div', { class: 'bar' }, some, everything), list);
   load();
-  return { title: 'Dead letters', node, update, load: () => load(), close: () => leaving.abort() };
+  return { title: 'Dead letters', node, update, load: () => (list.querySelector('[data-unloaded]') ? load() : follow()), close };
 }

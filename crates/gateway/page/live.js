@@ -1,8 +1,9 @@
-// What happens now: one stream of snapshots for all views, and the last hour of them in a ring. When the stream breaks it is
-// opened again, and until then everybody can see that what is shown is old.
+// What happens now: one stream of snapshots for all views, and the last hour in a ring. When the stream breaks it is opened again,
+// and until then everybody can see that what is shown is old. A tab that nobody sees lets go of it.
 
-import { ask, events, request } from './ask.js';
+import { ask, events, key, request } from './ask.js';
 import { setClock } from './figures.js';
+import { together } from './share.js';
 
 /** The last hour at one sample each five seconds. */
 const SAMPLES_MAX = 720;
@@ -41,33 +42,24 @@ function turn(next) {
 }
 
 /** A sample of the daemon's has differences over five seconds; what is plotted are rates. */
-function fromHistory(sample) {
+function pointOf(sample) {
   const point = { at: sample.at_ms, open: sample.open, dead: sample.dead, p50: sample.p50_ms, p95: sample.p95_ms };
   for (const name of RATES) point[name] = (sample[name] ?? 0) / (STEP_MS / 1000);
   return point;
 }
 
-function fromSnapshot(said) {
-  const point = { at: said.at_ms, open: said.orders.open, dead: said.orders.dead, p50: said.latency_ms.p50, p95: said.latency_ms.p95 };
-  for (const name of RATES) point[name] = said.rates[name] ?? 0;
-  return point;
-}
-
-function remember(point) {
-  const step = (one) => Math.floor(one.at / STEP_MS);
-  const last = samples.at(-1);
-  if (last && step(point) < step(last)) return;
-  if (last && step(last) === step(point)) samples.pop();
-  samples.push(point);
-  if (samples.length > SAMPLES_MAX) samples.splice(0, samples.length - SAMPLES_MAX);
+/** Only what the daemon measured over the same span each time: the figures of a snapshot are of other spans. */
+function remember(sample) {
+  if (!sample || sample.at_ms <= (samples.at(-1)?.at ?? 0)) return;
+  samples = [...samples, pointOf(sample)].slice(-SAMPLES_MAX);
 }
 
 async function recall(signal) {
   try {
     const said = await ask('/v1/admin/history', { signal });
     const newest = samples.at(-1)?.at ?? 0;
-    const points = said.samples.map(fromHistory);
-    // What was seen live is kept: it is newer.
+    const points = said.samples.map(pointOf);
+    // What came live in the meantime is newer.
     const seen = samples.filter((point) => point.at > (points.at(-1)?.at ?? 0));
     samples = [...points, ...seen].slice(-SAMPLES_MAX);
     if (newest !== samples.at(-1)?.at) tell();
@@ -76,7 +68,15 @@ async function recall(signal) {
   }
 }
 
-async function listen(leave) {
+function show(text) {
+  snapshot = JSON.parse(text);
+  setClock(snapshot.at_ms);
+  remember(snapshot.sample);
+  state = 'live';
+  tell();
+}
+
+async function listen(leave, heard) {
   const silence = new AbortController();
   const signal = AbortSignal.any([leave, silence.signal]);
   let alarm = setTimeout(() => silence.abort(), SILENCE_MS);
@@ -85,12 +85,7 @@ async function listen(leave) {
     await events(response, (name, text) => {
       clearTimeout(alarm);
       alarm = setTimeout(() => silence.abort(), SILENCE_MS);
-      if (name !== 'now') return;
-      snapshot = JSON.parse(text);
-      setClock(snapshot.at_ms);
-      remember(fromSnapshot(snapshot));
-      state = 'live';
-      tell();
+      if (name === 'now' && !signal.aborted) heard(text);
     });
   } finally {
     clearTimeout(alarm);
@@ -109,25 +104,68 @@ const pause = (ms, signal) => new Promise((resume) => {
   signal.addEventListener('abort', done, { once: true });
 });
 
-export async function open() {
-  if (ending) return;
-  ending = new AbortController();
-  const { signal } = ending;
-  turn('connecting');
+/** Listens until it is ended, and tells other tabs what was heard, and that nothing is heard any more. */
+async function hold(signal, pass) {
   let wait = PAUSE_MS;
   while (!signal.aborted) {
-    recall(signal);
     try {
-      await listen(signal);
+      await listen(signal, (text) => {
+        wait = PAUSE_MS;
+        pass({ picture: text });
+        show(text);
+      });
     } catch (error) {
-      if (error.status === 401) return;
+      if (error.status === 401) throw error;
     }
     if (signal.aborted) return;
-    if (state === 'live') wait = PAUSE_MS;
+    pass({ isLost: true });
     turn('lost');
     // Not all pages of a fleet at once, when their daemon is back.
     await pause(wait * (0.75 + Math.random() / 2), signal);
     wait = Math.min(wait * 2, PAUSE_MAX_MS);
+    recall(signal);
+  }
+}
+
+/** Whatever another tab has heard. If it hears nothing more, it says so; if it says nothing at all, this one listens itself. */
+function heard({ picture, isLost }) {
+  if (picture && state === 'lost') recall(ending.signal);
+  if (picture) show(picture);
+  else if (isLost) turn('lost');
+}
+
+const shownAgain = (signal) => new Promise((resume) => {
+  const look = () => {
+    if (document.hidden && !signal.aborted) return;
+    document.removeEventListener('visibilitychange', look);
+    resume();
+  };
+  document.addEventListener('visibilitychange', look);
+  signal.addEventListener('abort', look, { once: true });
+  look();
+});
+
+export async function open() {
+  if (ending) return;
+  ending = new AbortController();
+  const { signal } = ending;
+  while (!signal.aborted) {
+    await shownAgain(signal);
+    if (signal.aborted) return;
+    turn('connecting');
+    const hiding = new AbortController();
+    const hide = () => document.hidden && hiding.abort();
+    document.addEventListener('visibilitychange', hide);
+    const round = AbortSignal.any([signal, hiding.signal]);
+    recall(round);
+    try {
+      await together(key.read(), round, hold, heard);
+    } catch {
+      // The key is refused: whoever asked has been told, and closes this.
+      return;
+    } finally {
+      document.removeEventListener('visibilitychange', hide);
+    }
   }
 }
 

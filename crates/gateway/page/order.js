@@ -4,7 +4,7 @@ import { ask } from './ask.js';
 import { one } from './deeds.js';
 import { trouble, unloaded } from './dialog.js';
 import { button, el, facts, fill, place, say, scrolled, speak, table } from './dom.js';
-import { ago, at, count, millis, priced, span, words } from './figures.js';
+import { ago, at, atLeast, count, millis, money, notKnown, priced, span, words } from './figures.js';
 import { CAUSES, ofOrder, orderLink } from './standing.js';
 
 const NOTE_BYTES_MAX = 1000;
@@ -38,11 +38,28 @@ const taken = (attempt) => attempt.accepted ? 'yes' : attempt.progress === 'faul
 
 const wasAnswered = (attempt) => !attempt.made_for && (attempt.progress === 'answered' || attempt.progress === 'spare');
 
+/** It may have been paid for, and nobody has told so. */
+const isInDoubt = (attempt) => !attempt.made_for && !attempt.cost_micros && taken(attempt) === 'not known';
+const costOf = (attempt) => (isInDoubt(attempt) ? notKnown() : priced(attempt.cost_micros, wasAnswered(attempt) ? 1 : 0, { isShort: true }));
+
+function spentOf(story) {
+  if (!story.attempts.some(isInDoubt)) return priced(story.spent_micros, story.attempts.filter(wasAnswered).length);
+  return story.spent_micros ? atLeast(money(story.spent_micros)) : notKnown();
+}
+
+/** An address or a value may be as long as a page; then its beginning is enough until somebody wants all of it. */
+const LONG_CHARS = 120;
+function shortened(text) {
+  const chars = [...String(text)];
+  if (chars.length <= LONG_CHARS) return text;
+  return el('details', {}, el('summary', {}, `${chars.slice(0, LONG_CHARS).join('')}… (${count(chars.length)} characters)`), text);
+}
+
 function attempts(list) {
   if (!list.length) return el('p', { class: 'soft' }, 'Nothing was submitted.');
   const heads = [{ name: 'No.', isRowHead: true }, { name: 'Sent' }, { name: 'Taken' }, { name: 'Came to' }, { name: 'Task' }, { name: 'Cost', number: true }, { name: 'For' }];
   return scrolled('Attempts', table('Attempts', heads, list.map((attempt) => [
-    String(attempt.number), at(attempt.sent_ms), taken(attempt), attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', priced(attempt.cost_micros, wasAnswered(attempt) ? 1 : 0, { isShort: true }),
+    String(attempt.number), at(attempt.sent_ms), taken(attempt), attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', costOf(attempt),
     attempt.made_for ? orderLink(attempt.made_for) : 'this order',
   ])));
 }
@@ -50,7 +67,7 @@ function attempts(list) {
 function params(all) {
   const names = Object.keys(all ?? {});
   if (!names.length) return el('p', { class: 'soft' }, 'It has none.');
-  return scrolled('Parameters', table('Parameters', [{ name: 'Name', isRowHead: true }, { name: 'Value' }], names.map((name) => [el('code', {}, name), el('span', { class: 'raw' }, all[name])])));
+  return scrolled('Parameters', table('Parameters', [{ name: 'Name', isRowHead: true }, { name: 'Value' }], names.map((name) => [el('code', {}, name), el('div', { class: 'raw' }, shortened(all[name]))])));
 }
 
 function noteForm(story, again) {
@@ -112,20 +129,20 @@ export function order({ rest }) {
   let isAsking = false;
 
   function show() {
-    fill(title, story.kind, ' ', el('span', { class: 'soft' }, story.site));
+    fill(title, story.kind, ' ', el('span', { class: 'soft', title: story.site }, story.site));
     places.standing([story.status, story.phase, story.attempts, story.spent_micros, story.deadline_at, story.error, story.life], () => facts([
       ['Stands', ofOrder(story)],
       ['Id', el('code', {}, story.id)],
       ['Tenant', story.tenant],
-      story.page && ['Page', story.page],
       ['Provider', story.provider || '–'],
       ['Placed', at(millis(story.created_at))],
       ['Deadline', at(millis(story.deadline_at))],
       ['Attempts', count(story.attempts.length ?? story.attempts)],
       story.life > 1 && ['Life', count(story.life)],
       story.possible_doubles > 0 && ['Possible doubles', count(story.possible_doubles)],
-      ['Spent', priced(story.spent_micros, story.attempts.filter(wasAnswered).length)],
-      story.error && ['Why', story.error.message],
+      ['Spent', spentOf(story)],
+      story.page && ['Page', shortened(story.page), 'whole'],
+      story.error && ['Why', story.error.message, 'whole'],
     ]));
     places.letter([story.letter, story.on_replay], () => letterOf(story, load));
     places.story([story.story, story.left_out], () => timeline(story));

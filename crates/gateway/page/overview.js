@@ -1,15 +1,23 @@
 // The overview: everything that moves, on one sheet. It is built once, and each snapshot only changes what changed.
 
+import { ask } from './ask.js';
 import { release } from './deeds.js';
-import { button, el, fill, place, say, scrolled, table } from './dom.js';
-import { PRICE_NOT_KNOWN, ago, count, countShort, isUnpriced, moneyShort, priced, rate, share, span } from './figures.js';
+import { button, el, facts, fill, place, say, scrolled, table } from './dom.js';
+import { PRICE_NOT_KNOWN, ago, atLeast, count, countShort, isUnpriced, moneyShort, priced, rate, share, span, zone } from './figures.js';
 import * as live from './live.js';
 import { overTime, gauge, parts, spark } from './plot.js';
+import { ALL_PRICED, unpriced } from './prices.js';
 import { ofAlert, ofProvider, sign } from './standing.js';
 
 const PHASES = [['Queued', 'm4'], ['Held', 'm3'], ['Submitting', 'm5'], ['Solving', 'm1'], ['Unsure', 'm2']];
 const WINDOWS = [['5 min', 300_000], ['15 min', 900_000], ['1 hour', 3_600_000]];
 const SPARK_POINTS = 60;
+const FROM_TO = 'from placed to solved';
+/** As often as it is looked how much of the money is known. */
+const PRICES_MS = 30_000;
+
+/** What is known of prices; kept from one visit to the next, so that a sum never stands there for a moment as if it were the whole. */
+let prices = ALL_PRICED;
 
 /** A figure, or why there is none; what does not change is left alone. */
 function put(node, figure) {
@@ -74,18 +82,25 @@ function alertsStrip(list) {
     el('li', { class: alert.is_grave ? 'grave' : 'slow' }, ofAlert(alert), ' ', el('a', { href: '#/alerts' }, alert.words), ' ', el('span', { class: 'soft' }, ago(alert.raised_ms)))));
 }
 
-function money(today) {
+/** What was used and what was wasted is what was spent. */
+function money({ today, isPart }) {
+  const shared = today.joined + today.cached;
+  // Of no answer nothing is missing. Where nothing at all is known, that is said; where all that is known was wasted, the rest is some.
+  const write = (value, answers) => {
+    if (isPart && answers > 0 && today.cost_micros) return atLeast(moneyShort(value), { isShort: true });
+    return priced(value, answers, { write: moneyShort });
+  };
   const bought = [
-    { name: 'Spent', value: Math.max(0, today.cost_micros - today.wasted_micros), of: today.cost_micros ? 0 : today.solved, mark: 'm1' },
+    { name: 'Used', value: Math.max(0, today.cost_micros - today.wasted_micros), of: today.cost_micros > 0 && !isPart ? 0 : today.solved, mark: 'm1' },
     { name: 'Wasted', value: today.wasted_micros, of: today.wasted, mark: 'm3' },
-    { name: 'Saved', value: today.saved_micros, of: today.joined + today.cached, mark: 'm2' },
+    { name: 'Saved', value: today.saved_micros, of: shared, mark: 'm2' },
   ];
   const origins = [['Bought', today.paid], ['Joined', today.joined], ['Cached', today.cached], ['From stock', today.from_stock]];
+  const counts = [['Asked', today.asked], ...origins, ['Retried', today.retried], ['Possible doubles', today.possible_doubles]];
   return [
     parts(bought, 'Money today, in millionths'),
-    el('dl', { class: 'keyed' }, bought.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, priced(part.value, part.of, { write: moneyShort }))))),
-    el('dl', { class: 'facts' }, [['Asked', today.asked], ...origins, ['Retried', today.retried], ['Possible doubles', today.possible_doubles]]
-      .map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, count(value))))),
+    el('dl', { class: 'keyed' }, bought.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, write(part.value, part.of))))),
+    facts([['Spent: used and wasted', write(today.cost_micros, today.solved)], ...counts.map(([name, value]) => [name, count(value)])]),
   ];
 }
 
@@ -96,7 +111,7 @@ export function overview() {
   };
   const line = (name, field, mark) => ({ name, mark, read: (point) => point[field] });
   const throughput = overTime({ title: 'Throughput', unit: 'per second', format: rate, series: [line('Asked', 'asked', 'm4'), line('Paid', 'paid', 'm2'), line('Solved', 'solved', 'm1'), line('Failed', 'failed', 'm3')] });
-  const latency = overTime({ title: 'Latency', unit: 'from placed to solved', format: span, series: [line('Half within', 'p50', 'm1'), line('95 % within', 'p95', 'm2')] });
+  const latency = overTime({ title: 'Latency', unit: FROM_TO, format: span, isSpan: true, nothing: 'Nothing was solved in this time', series: [line('Half within', 'p50', 'm1'), line('95 % within', 'p95', 'm2')] });
   const origins = overTime({ title: 'Paid against saved', unit: 'placements per second', format: rate, stacked: true, series: [line('Paid', 'paid', 'm1'), line('Joined', 'joined', 'm2'), line('Cached', 'cached', 'm4'), line('From stock', 'from_stock', 'm5')] });
   const plots = [throughput, latency, origins];
 
@@ -117,16 +132,29 @@ export function overview() {
     el('div', { class: 'head' }, el('h1', {}, 'Overview'), about),
     holder.alertsNode,
     el('div', { class: 'dials' }, Object.values(dials).map((one) => one.node)),
-    el('div', { class: 'head' }, el('h2', {}, 'The last while'), choices),
+    el('div', { class: 'head' }, el('h2', {}, 'The last while'), el('span', { class: 'soft' }, `Times are ${zone()}`), choices),
     el('div', { class: 'plots' }, plots.map((plot) => plot.node), card('Orders by phase', 'of-phases', holder.phasesNode)),
     el('div', { class: 'cards' },
-      card('Today', 'of-today', holder.moneyNode),
+      card('Today (UTC)', 'of-today', holder.moneyNode),
       card('Providers', 'of-providers', holder.providersNode, holder.balanceNode),
       card('Pools', 'of-pools', holder.poolsNode),
       card('Nodes', 'of-nodes', holder.nodesNode)));
 
+  const leaving = new AbortController();
+  async function lookAtPrices() {
+    try {
+      prices = await unpriced(await ask('/v1/admin/report?by=kind', { signal: leaving.signal }), leaving.signal);
+    } catch {
+      // It is asked again.
+    }
+  }
+  lookAtPrices();
+  const asking = setInterval(() => document.hidden || lookAtPrices(), PRICES_MS);
+
   function draw(snapshot) {
     const to = snapshot.at_ms;
+    // Each node measures what it saw solved itself; everything else is of the fleet.
+    latency.setUnit(snapshot.nodes.length > 1 ? `${FROM_TO}, on ${snapshot.node.name} alone` : FROM_TO);
     for (const plot of plots) plot.update(live.history(), to - spanMs, to);
   }
 
@@ -135,13 +163,15 @@ export function overview() {
     const recent = live.history().slice(-SPARK_POINTS);
     dials.open.set(countShort(orders.open), `${rate(rates.asked)}/s asked`, recent.map((point) => point.open));
     dials.solved.set(`${rate(rates.solved)}/s`, `${countShort(today.solved)} today`, recent.map((point) => point.solved));
-    dials.latency.set(span(times.p50), times.count ? `95 % within ${span(times.p95)}` : 'nothing solved lately', recent.map((point) => point.p50));
+    dials.latency.set(span(times.p50), (times.count ? `95 % within ${span(times.p95)}, of the last 5 min` : 'nothing solved in the last 5 min') + (snapshot.nodes.length > 1 ? ', on this node' : ''), recent.map((point) => point.p50));
     const onTile = { write: moneyShort, isShort: true };
-    const unless = (isUnknown) => (isUnknown ? `${PRICE_NOT_KNOWN}; ` : '');
-    dials.spent.set(priced(today.cost_micros, today.solved, onTile), `${unless(isUnpriced(today.cost_micros, today.solved))}${countShort(today.paid)} paid, ${countShort(today.retried)} retried`, recent.map((point) => point.paid));
+    const unless = (micros, answers) => (isUnpriced(micros, answers) ? `${PRICE_NOT_KNOWN}; ` : '');
+    const sum = (micros, answers) => (prices.number && !isUnpriced(micros, answers) ? atLeast(moneyShort(micros)) : priced(micros, answers, onTile));
+    const missing = prices.number && today.cost_micros ? `price of about ${countShort(prices.number)} answers not known; ` : '';
+    dials.spent.set(sum(today.cost_micros, today.solved), `${missing}${unless(today.cost_micros, today.solved)}${countShort(today.paid)} paid, ${countShort(today.retried)} retried`, recent.map((point) => point.paid));
     const saved = today.joined + today.cached + today.from_stock;
     const shared = today.joined + today.cached;
-    dials.saved.set(priced(today.saved_micros, shared, onTile), `${unless(isUnpriced(today.saved_micros, shared))}${countShort(saved)} of ${countShort(today.asked)} not bought anew`, recent.map((point) => point.joined + point.cached + point.from_stock));
+    dials.saved.set(shared ? sum(today.saved_micros, shared) : moneyShort(0), `${unless(today.saved_micros, shared)}${countShort(saved)} of ${countShort(today.asked)} not bought anew`, recent.map((point) => point.joined + point.cached + point.from_stock));
     dials.dead.set(countShort(orders.dead), orders.dead ? 'wait for a person' : 'nothing waits for a person', recent.map((point) => point.dead));
   }
 
@@ -156,7 +186,7 @@ export function overview() {
       return [parts(all, 'Open orders by phase'), el('dl', { class: 'keyed' }, all.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, count(part.value))))),
         isSampled ? el('p', { class: 'hint' }, 'Counted on a sample, and scaled up.') : null];
     });
-    holder.money(snapshot.today, money);
+    holder.money({ today: snapshot.today, isPart: prices.number > 0 }, money);
     holder.providers(snapshot.providers, () => (snapshot.providers.length ? providers(snapshot) : el('p', { class: 'soft' }, 'No provider is configured.')));
     holder.balance(snapshot.balance, balance);
     const heads = [{ name: 'Pool', isRowHead: true }, { name: 'Level against size' }, { name: 'Demand', number: true }, { name: 'Served', number: true }];
@@ -164,5 +194,10 @@ export function overview() {
     holder.nodes(snapshot.nodes, nodes);
   }
 
-  return { title: 'Overview', node, update, close: () => plots.forEach((plot) => plot.close()) };
+  function close() {
+    leaving.abort();
+    clearInterval(asking);
+    plots.forEach((plot) => plot.close());
+  }
+  return { title: 'Overview', node, update, close };
 }

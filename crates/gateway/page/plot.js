@@ -1,8 +1,8 @@
 // Plots, made of a few SVG elements: lines and stacked areas over time, columns, and bars. Each says in a sentence what it
 // shows and has the same figures as a table; no series is told from another by its colour alone.
 
-import { el, fill, say, svg, table } from './dom.js';
-import { hourAndMinute, timeOfDay } from './figures.js';
+import { el, fill, say, scrolled, svg, table } from './dom.js';
+import { hourAndMinute, timeOfDay, zone } from './figures.js';
 
 /** Beside the longest of its labels, about as wide as a character of theirs is at most. */
 const LEFT_MIN = 46;
@@ -10,13 +10,20 @@ const CHAR_WIDTH = 6.6;
 const RIGHT = 20;
 const TOP = 10;
 const BOTTOM = 22;
-const TABLE_ROWS = 12;
+/** Neighbours that are further apart have a hole between them: nobody measured then. */
+const HOLE_MS = 16_000;
+
+/** Steps of time that people count in, from a millisecond to an hour. */
+const SPANS = [1, 2, 5, 10, 20, 50, 100, 200, 500, ...[1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600].map((s) => s * 1000)];
+/** Less than a tenth is not written. */
+const STEP_MIN = 0.1;
 
 /** A round number that is no less, and the steps that lead to it. */
-function scale(most) {
+function scale(most, isSpan) {
   if (!(most > 0)) return { top: 1, steps: [0, 1] };
   const size = 10 ** Math.floor(Math.log10(most / 3));
-  const step = [1, 2, 5, 10].map((n) => n * size).find((n) => most / n <= 4);
+  const round = isSpan ? SPANS : [1, 2, 5, 10].map((n) => Math.max(STEP_MIN, n * size));
+  const step = round.find((n) => most / n <= 4) ?? Math.ceil(most / 4 / round.at(-1)) * round.at(-1);
   const count = Math.ceil(most / step - 1e-9);
   return { top: count * step, steps: Array.from({ length: count + 1 }, (_, n) => n * step) };
 }
@@ -35,6 +42,7 @@ const round = (n) => Math.round(n * 10) / 10;
 function runs(points, read) {
   const found = [[]];
   for (const point of points) {
+    if (found.at(-1).length && point.at - found.at(-1).at(-1).at > HOLE_MS) found.push([]);
     if (Number.isFinite(read(point))) found.at(-1).push(point);
     else if (found.at(-1).length) found.push([]);
   }
@@ -45,7 +53,7 @@ function runs(points, read) {
  * A plot over time. `series`: {name, read(point), mark} with `mark` one of m1..m4, which is a colour and a stroke.
  * `update(points, from, to)` draws; points have `at`.
  */
-export function overTime({ title, unit, series, format, stacked = false }) {
+export function overTime({ title, unit, series, format, stacked = false, isSpan = false, nothing = 'Nothing measured yet' }) {
   const drawing = svg('svg', { role: 'img', class: 'plot', preserveAspectRatio: 'none' });
   const cursor = svg('line', { class: 'cursor', y1: TOP });
   const values = series.map(() => el('span', { class: 'value' }));
@@ -54,9 +62,11 @@ export function overTime({ title, unit, series, format, stacked = false }) {
     el('li', {}, svg('svg', { class: `swatch ${one.mark}`, viewBox: '0 0 18 10', 'aria-hidden': 'true' },
       stacked ? svg('rect', { width: 18, height: 10, class: `area ${one.mark}` }) : svg('line', { x1: 0, x2: 18, y1: 5, y2: 5, class: `stroke ${one.mark}` })),
     el('span', {}, one.name), values[n])));
-  const figures = el('div', { class: 'figures' });
+  const figures = scrolled(`${title}, as a table`, null);
+  figures.classList.add('figures');
+  const unitNode = el('span', { class: 'unit' }, unit);
   const more = el('details', { class: 'as-table', on: { toggle: () => more.open && tabulate() } }, el('summary', {}, 'As a table'), figures);
-  const node = el('figure', { class: 'plot-of' }, el('figcaption', {}, el('h3', {}, title), el('span', { class: 'unit' }, unit), when), legend, drawing, more);
+  const node = el('figure', { class: 'plot-of' }, el('figcaption', {}, el('h3', {}, title), unitNode, when), legend, drawing, more);
 
   let shown = { points: [], from: 0, to: 1 };
   let pointed = null;
@@ -75,12 +85,15 @@ export function overTime({ title, unit, series, format, stacked = false }) {
     if (!isOut) for (const end of ['x1', 'x2']) cursor.setAttribute(end, round(x(point.at)));
   }
 
+  /** Every point that is drawn, the newest first; made anew only when there is another one. */
+  let tabled = '';
   function tabulate() {
     const { points } = shown;
-    const every = Math.max(1, Math.ceil(points.length / TABLE_ROWS));
-    const rows = points.filter((_, n) => (points.length - 1 - n) % every === 0).reverse();
-    fill(figures, table(title, [{ name: 'Time', isRowHead: true }, ...series.map(({ name }) => ({ name, number: true }))],
-      rows.map((point) => [timeOfDay(point.at), ...series.map((one) => format(one.read(point)))])));
+    const which = `${points.length} ${points[0]?.at} ${points.at(-1)?.at}`;
+    if (which === tabled) return;
+    tabled = which;
+    fill(figures, table(title, [{ name: `Time (${zone()})`, isRowHead: true }, ...series.map(({ name }) => ({ name, number: true }))],
+      points.toReversed().map((point) => [timeOfDay(point.at), ...series.map((one) => format(one.read(point)))])));
   }
 
   function shapes(points, y) {
@@ -92,11 +105,12 @@ export function overTime({ title, unit, series, format, stacked = false }) {
       }));
     }
     const below = new Map(points.map((point) => [point, 0]));
+    const edge = (run) => run.map((point) => `${round(x(point.at))},${round(y(below.get(point)))}`);
+    const all = runs(points, () => 0);
     return series.map((one) => {
-      const bottom = points.map((point) => `${round(x(point.at))},${round(y(below.get(point)))}`);
+      const bottoms = all.map(edge);
       for (const point of points) below.set(point, below.get(point) + (one.read(point) || 0));
-      const top = points.map((point) => `${round(x(point.at))},${round(y(below.get(point)))}`);
-      return svg('polygon', { points: [...top, ...bottom.reverse()].join(' '), class: `area ${one.mark}` });
+      return all.map((run, n) => svg('polygon', { points: [...edge(run), ...bottoms[n].reverse()].join(' '), class: `area ${one.mark}` }));
     });
   }
 
@@ -108,7 +122,10 @@ export function overTime({ title, unit, series, format, stacked = false }) {
       const all = series.map((one) => one.read(point) || 0);
       return stacked ? all.reduce((sum, n) => sum + n, 0) : Math.max(...all);
     };
-    const { top, steps } = scale(Math.max(0, ...points.map(high)));
+    const isMeasured = points.some((point) => series.some((one) => Number.isFinite(one.read(point))));
+    const { top, steps: all } = scale(Math.max(0, ...points.map(high)), isSpan);
+    // Of nothing there is no scale either.
+    const steps = isMeasured ? all : [0];
     left = Math.max(LEFT_MIN, 12 + CHAR_WIDTH * Math.max(...steps.map((step) => format(step).length)));
     const y = (value) => height - BOTTOM - (value / top) * (height - TOP - BOTTOM);
     drawing.setAttribute('viewBox', `0 0 ${width} ${height}`);
@@ -116,14 +133,14 @@ export function overTime({ title, unit, series, format, stacked = false }) {
     fill(drawing,
       steps.map((step) => [
         svg('line', { class: step === 0 ? 'axis' : 'rule', x1: left, x2: width - RIGHT, y1: round(y(step)), y2: round(y(step)) }),
-        svg('text', { class: 'tick', x: left - 8, y: round(y(step)) + 4, 'text-anchor': 'end' }, format(step)),
+        isMeasured ? svg('text', { class: 'tick', x: left - 8, y: round(y(step)) + 4, 'text-anchor': 'end' }, format(step)) : null,
       ]),
       timeSteps(from, to).map((at) => svg('text', { class: 'tick', x: round(x(at)), y: height - 5, 'text-anchor': 'middle' }, hourAndMinute(at))),
-      points.length ? shapes(points, y) : svg('text', { class: 'tick', x: width / 2, y: height / 2, 'text-anchor': 'middle' }, 'Nothing measured yet'),
+      isMeasured ? shapes(points, y) : svg('text', { class: 'tick', x: width / 2, y: height / 2, 'text-anchor': 'middle' }, nothing),
       cursor);
     const latest = points.at(-1);
-    const summary = latest ? series.map((one) => `${one.name} ${format(one.read(latest))}, at most ${format(Math.max(0, ...points.map((point) => one.read(point) || 0)))}`).join('; ') : 'nothing measured yet';
-    drawing.setAttribute('aria-label', `${title}, ${unit}: ${summary}.`);
+    const summary = isMeasured ? series.map((one) => `${one.name} ${format(one.read(latest))}, at most ${format(Math.max(0, ...points.map((point) => one.read(point) || 0)))}`).join('; ') : nothing.toLowerCase();
+    drawing.setAttribute('aria-label', `${title}, ${unitNode.textContent}: ${summary}.`);
     label();
     if (more.open) tabulate();
   }
@@ -147,6 +164,7 @@ export function overTime({ title, unit, series, format, stacked = false }) {
 
   return {
     node,
+    setUnit: (words) => say(unitNode, words),
     update(points, from, to) {
       shown = { points: points.filter((point) => point.at >= from && point.at <= to), from, to };
       draw();
@@ -198,16 +216,19 @@ export function bars(rows, title, { hasLongNames = false } = {}) {
   }));
 }
 
-/** A line without axes, for the eye only: the figure stands beside it. */
+/** A line without axes, for the eye only: the figure stands beside it. Where there is no value there is no line. */
 export function spark() {
-  const line = svg('polyline', { class: 'stroke m1' });
+  const line = svg('path', { class: 'stroke m1' });
   const node = svg('svg', { class: 'spark', viewBox: '0 0 100 24', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, line);
   return {
     node,
     update(values) {
-      const seen = values.map((value) => value ?? 0);
-      const most = Math.max(1e-9, ...seen);
-      line.setAttribute('points', seen.length < 2 ? '' : seen.map((value, n) => `${round((n / (seen.length - 1)) * 100)},${round(22 - (value / most) * 20)}`).join(' '));
+      const points = values.map((value, at) => ({ at, value }));
+      const most = Math.max(1e-9, ...values.filter(Number.isFinite));
+      const last = Math.max(1, values.length - 1);
+      const place = ({ at, value }) => `${round((at / last) * 100)},${round(22 - (value / most) * 20)}`;
+      // A single one is as long as the round end of its stroke.
+      line.setAttribute('d', runs(points, (point) => point.value).map((run) => `M${(run.length > 1 ? run : [run[0], run[0]]).map(place).join('L')}`).join(''));
     },
   };
 }

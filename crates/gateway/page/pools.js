@@ -14,7 +14,12 @@ function standing(pool) {
   if (!pool.valid) return sign('bad', 'makes no sense here');
   if (!pool.enabled) return sign('off', 'switched off');
   if (!pool.level) return sign('going', 'not looked at yet');
-  return pool.level.fresh >= pool.level.size ? sign('good', 'full') : pool.level.fresh === 0 && pool.level.size > 0 ? sign('bad', 'empty') : sign('going', 'being filled');
+  const { fresh, on_their_way: coming, size, why } = pool.level;
+  // Nothing is wanted, so nothing is full. Why that is so only the daemon's words say.
+  if (size === 0) return sign('off', why.includes('hours') ? 'off hours' : 'holds nothing');
+  if (fresh >= size) return sign('good', 'full');
+  if (why.includes('budget') && fresh + coming < size) return sign('slow', 'budget spent');
+  return fresh === 0 && coming === 0 ? sign('bad', 'empty') : sign('going', 'being filled');
 }
 
 function pool(one) {

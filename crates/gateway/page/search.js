@@ -2,7 +2,7 @@
 
 import { ask, withQuery } from './ask.js';
 import { unloaded } from './dialog.js';
-import { el, fill, scrolled, speak, table } from './dom.js';
+import { clipped, el, fill, scrolled, speak, table } from './dom.js';
 import { at, count, millis } from './figures.js';
 import { ofOrder, orderLink } from './standing.js';
 
@@ -33,6 +33,7 @@ export function search({ query }) {
   el('p', { id: 'q-hint', class: 'hint' }, 'An id, a key or at least the first 6 of its digits, a part of a site’s name or the address of a page of it, a tenant, or a kind.'));
 
   async function load() {
+    if (!wanted) return;
     if (!found.hasChildNodes()) fill(found, el('p', { class: 'soft' }, 'Looking…'));
     try {
       const { orders, next } = await ask(withQuery('/v1/admin/find', { q: wanted, after, limit: PAGE }), { signal: leaving.signal });
@@ -42,7 +43,7 @@ export function search({ query }) {
       fill(found,
         wanted === typed ? null : el('p', { class: 'hint' }, 'Orders for ', el('code', {}, wanted), ', whatever the page:'),
         orders.length ? scrolled('Orders found', table('Orders found', HEADS, orders.map((order) => [
-          orderLink(order.key), ofOrder(order), order.kind, order.site, order.tenant, order.provider || '–', count(order.attempts), at(millis(order.created_at)),
+          orderLink(order.key), ofOrder(order), order.kind, clipped(order.site), clipped(order.tenant), clipped(order.provider || '–'), count(order.attempts), at(millis(order.created_at)),
         ]))) : el('p', { class: 'empty' }, nothing),
         el('nav', { class: 'pages', 'aria-label': 'Pages' }, next ? el('a', { href: withQuery('#/search', { q: typed, after: next }) }, orders.length ? 'Next page' : 'Look further') : null));
       speak(orders.length ? `${orders.length} found${next ? ', and there may be more' : ''}.` : nothing);
@@ -52,7 +53,7 @@ export function search({ query }) {
   }
 
   const node = el('div', {}, el('div', { class: 'head' }, el('h1', {}, 'Search')), form, found);
-  if (wanted) load();
-  else queueMicrotask(() => input.focus());
+  load();
+  if (!wanted) queueMicrotask(() => input.focus());
   return { title: 'Search', node, load, close: () => leaving.abort() };
 }

@@ -222,6 +222,7 @@ impl Lookout {
             lately,
             lately_span,
             latency: desk.hub().latencies().within(now, LATENCY_SPAN),
+            sample: history.newest(),
             today: looks.today,
             saved: looks.saved,
             account: self.account().1,

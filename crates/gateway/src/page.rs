@@ -34,7 +34,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str, &str); 24] = files! {
+const FILES: [(&str, &str, &str); 27] = files! {
     "index.html" HTML;
     "app.css" CSS;
     "views.css" CSS;
@@ -44,6 +44,7 @@ const FILES: [(&str, &str, &str); 24] = files! {
     "alerts.js" SCRIPT;
     "ask.js" SCRIPT;
     "books.js" SCRIPT;
+    "bulks.js" SCRIPT;
     "csv.js" SCRIPT;
     "deeds.js" SCRIPT;
     "dialog.js" SCRIPT;
@@ -56,8 +57,10 @@ const FILES: [(&str, &str, &str); 24] = files! {
     "overview.js" SCRIPT;
     "plot.js" SCRIPT;
     "pools.js" SCRIPT;
+    "prices.js" SCRIPT;
     "search.js" SCRIPT;
     "settings.js" SCRIPT;
+    "share.js" SCRIPT;
     "standing.js" SCRIPT;
 };
 

@@ -1,7 +1,7 @@
 //! What is read from the store for whoever watches, no more often than it must be: each part has a span of its own, which is longer
 //! while nobody watches, and grows with what the reading costs.
 
-use super::history::History;
+use super::history::{History, Sample};
 use super::latencies::Spread;
 use crate::Desk;
 use quittance_engine::{PoolShown, ProviderState};
@@ -188,6 +188,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) lately: Tally,
     pub(crate) lately_span: Duration,
     pub(crate) latency: Spread,
+    pub(crate) sample: Option<Sample>,
     pub(crate) today: Tally,
     pub(crate) saved: Money,
     pub(crate) account: Option<Account>,

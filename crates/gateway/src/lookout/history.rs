@@ -151,6 +151,10 @@ impl History {
         }
     }
 
+    pub(super) fn newest(&self) -> Option<Sample> {
+        self.samples.back().copied()
+    }
+
     /// The oldest first.
     pub(super) fn samples(&self) -> Vec<Sample> {
         self.samples.iter().copied().collect()

@@ -70,6 +70,8 @@ pub(super) struct DryRun {
     may_pay_twice: u64,
     /// How many are left alone because their site may not be automated any more.
     not_allowed: u64,
+    /// What has been spent on them so far, as far as prices were told, in millionths.
+    spent_micros: u64,
     by_cause: BTreeMap<&'static str, u64>,
     unreadable: u64,
     /// Where to go on, as `after`; absent if these were all.
@@ -278,6 +280,7 @@ impl Room {
             unpriced: 0,
             may_pay_twice: 0,
             not_allowed: 0,
+            spent_micros: 0,
             by_cause: BTreeMap::new(),
             unreadable: 0,
             next: None,
@@ -301,6 +304,7 @@ impl Room {
         };
         let Some(letter) = found.order.letter() else { return };
         told.letters += 1;
+        told.spent_micros = told.spent_micros.saturating_add(letter.spent.0);
         *told.by_cause.entry(letter.cause.name()).or_default() += 1;
         let engine = self.desk.engine();
         let replay = engine.on_replay(&found.order).filter(|_| deed == Deed::Replay);

@@ -40,6 +40,8 @@ pub(super) struct Snapshot {
     /// A second, over the last ten, on all nodes; null while it is not known: before the second look, and while the store is away.
     rates: ShownRates,
     latency_ms: ShownLatency,
+    /// The newest step of the curve of the last hour: whoever has read that goes on with this.
+    sample: Option<Sample>,
     /// Every line of today's books (UTC), on all nodes, and `saved_micros`: what those who joined an order, or were given an answer
     /// that was there already, would have cost.
     today: BTreeMap<&'static str, u64>,
@@ -245,6 +247,7 @@ impl Snapshot {
                 p99: latency.p99,
                 count: latency.count,
             },
+            sample: facts.sample,
             today: facts.today.lines().chain([("saved_micros", facts.saved.0)]).collect(),
             balance: ShownBalance {
                 balance_micros: account.balance.map(|balance| balance.0),

@@ -236,8 +236,7 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     let cost = 3 * COST.0;
     let expected = json!({
         "dry_run": true, "letters": 3, "would_pay": 3, "cost_micros": cost, "unpriced": 0, "may_pay_twice": 0,
-        "not_allowed": 0,
-        "by_cause": { "retries_spent": 3 }, "unreadable": 0,
+        "not_allowed": 0, "spent_micros": 0, "by_cause": { "retries_spent": 3 }, "unreadable": 0,
     });
     assert_eq!(told, expected);
     let dropping = json!({ "deed": "drop", "dry_run": true });
@@ -285,6 +284,23 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     assert_eq!(get(&room, &path).await["dead"], 0, "without a word it is the open ones that are counted");
     room.ask(Ask::get(format!("{path}?status=odd")).key(ADMIN)).await.must_be(422, "bad_params");
     room.ask(Ask::get("/v1/admin/dead/bulk/99/outcome").key(ADMIN)).await.must_be(404, "unknown_bulk");
+}
+
+#[tokio::test]
+async fn what_was_spent_on_a_great_many_is_told_before_they_are_dropped() {
+    let room = Room::new().await;
+    let page = "https://shop.example.com/";
+    dies(&room, ANNA, "die-1", page, json!({})).await;
+    for sitekey in ["once-1", "once-2"] {
+        let order = crate::world::order(sitekey);
+        room.ask(Ask::post("/v1/orders", &order).key(ANNA).header("Prefer", "wait=60")).await.order(200);
+        // Its answer is too old for the next, and another cannot be bought.
+        room.pass(Duration::from_secs(3600));
+        dies(&room, ANNA, sitekey, page, json!({})).await;
+    }
+    let told =
+        post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "drop", "dry_run": true })).await.order(200);
+    assert_eq!((&told["letters"], &told["spent_micros"]), (&json!(3), &json!(2 * COST.0)));
 }
 
 #[tokio::test]

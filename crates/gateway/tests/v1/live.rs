@@ -157,6 +157,11 @@ async fn the_last_hour_is_told_in_steps() {
     let asked: u64 = samples.iter().map(|sample| sample["asked"].as_u64().unwrap()).sum();
     assert_eq!((samples.len(), asked), (2, 7), "{history}");
     assert!(samples[1]["p50_ms"].is_u64() && samples[1]["spent_micros"] == 7 * 2990);
+    assert_eq!(
+        now(&room).await["sample"],
+        samples[1],
+        "whoever has read the curve goes on with the picture's step"
+    );
 }
 
 #[tokio::test]

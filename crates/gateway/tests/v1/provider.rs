@@ -1,6 +1,6 @@
 //! A provider that does what the site key says: `solve...` is answered at once, `hold...` is taken and answered when the
-//! test calls back, `refuse...` makes no sense to it, `die...` cannot be solved, `doubt...` is met with silence, and for
-//! `broke...` the account has no money.
+//! test calls back, `refuse...` makes no sense to it, `die...` cannot be solved, `once...` only the first time, `doubt...` is met
+//! with silence, and for `broke...` the account has no money.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{
@@ -62,6 +62,10 @@ impl Provider for Scripted {
         let faulted = |class, code: &str| SubmitOutcome::Refused(Fault::new(class, code));
         match sitekey {
             key if key.starts_with("solve") => SubmitOutcome::Answered(delivery(&format!("token of {key}"))),
+            key if key.starts_with("once") && self.submits(key) == 1 => {
+                SubmitOutcome::Answered(delivery("token"))
+            }
+            key if key.starts_with("once") => faulted(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"),
             key if key.starts_with("refuse") => faulted(FaultClass::Caller, "ERROR_WRONG_SITEKEY"),
             key if key.starts_with("die") => faulted(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"),
             key if key.starts_with("broke") => faulted(FaultClass::Broke, "ERROR_ZERO_BALANCE"),

@@ -5,6 +5,7 @@ use super::graveyard;
 use super::play::Play;
 use crate::provider::Sim;
 use crate::wait::until;
+use serde_json::json;
 
 #[test]
 fn a_dead_letter_is_replayed_and_seen_solved() {
@@ -22,5 +23,15 @@ fn some_are_dropped_and_all_others_replayed_once() {
     Play::run("bulk", &serve);
     until("all that were replayed are bought", || (sim.ledger().accepted() >= 10).then_some(()));
     assert_eq!(sim.ledger().accepted(), 10, "what was dropped is not bought");
+    serve.end_in_peace();
+}
+
+#[test]
+fn a_replay_of_all_that_mends_nothing_is_not_shown_as_done() {
+    let sim = Sim::start();
+    let serve = graveyard(&sim, 3);
+    sim.script(&json!([{ "on": "in.php", "do": { "code": "ERROR_NO_SLOT_AVAILABLE" } }]));
+    Play::run("futile", &serve);
+    assert_eq!(sim.ledger().accepted(), 0);
     serve.end_in_peace();
 }

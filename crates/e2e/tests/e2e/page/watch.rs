@@ -16,6 +16,14 @@ fn a_wrong_key_is_refused_and_the_right_one_is_kept_in_the_tab_only() {
     serve.end_in_peace();
 }
 
+#[test]
+fn more_tabs_than_a_browser_has_connections_share_one_line() {
+    let sim = Sim::start();
+    let serve = daemon(&sim, &[]);
+    Play::run("tabs", &serve);
+    serve.end_in_peace();
+}
+
 /// As many are placed, and this many of them are the same as one before.
 const STORM: usize = 240;
 const REPEATED: usize = 40;

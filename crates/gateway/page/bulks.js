@@ -1,0 +1,123 @@
+// Bulk work that people have set going: how far it is, and, when it has ended, what became of what was replayed. It goes on in the
+// daemon, so it is told at the top of every view, whoever has begun it.
+
+import { ask, withQuery } from './ask.js';
+import { filterWords } from './deeds.js';
+import { button, el, place, speak } from './dom.js';
+import { count } from './figures.js';
+import { sign } from './standing.js';
+
+/** As often as it is looked what became of them; less often where that takes long, for it reads a great many records. */
+const LOOK_MS = 3000;
+const SPARING = 10;
+
+export const node = el('div', { class: 'bulks' });
+const shown = place(node);
+/** By number: {bulk, of, outcome, isHidden}. How many it was to be is known of what was begun on this page. */
+let known = new Map();
+const listeners = new Set();
+
+/** Calls back when one has ended, and when all that it has replayed have come to an end; returns how to stop that. */
+export function onEnd(act) {
+  listeners.add(act);
+  return () => listeners.delete(act);
+}
+
+export function begun(bulk) {
+  known.set(Number(bulk.number), { bulk, of: bulk.of });
+  show();
+}
+
+export function forget() {
+  known = new Map();
+  show();
+}
+
+async function outcomeOf(number) {
+  const sum = { open: 0, held: 0, answered: 0, failed: 0, dead: 0 };
+  let after;
+  do {
+    const said = await ask(withQuery(`/v1/admin/dead/bulk/${encodeURIComponent(number)}/outcome`, { status: 'all', after }));
+    for (const name of Object.keys(sum)) sum[name] += said[name];
+    after = said.next;
+  } while (after);
+  return sum;
+}
+
+const isOver = ({ bulk, outcome }) => Boolean(bulk.ended_at) && (bulk.deed === 'drop' || outcome?.open === 0);
+
+async function lookAt(entry) {
+  if (entry.isAsked) return;
+  entry.isAsked = true;
+  const began = Date.now();
+  const { number } = entry.bulk;
+  const was = Boolean(entry.bulk.ended_at);
+  try {
+    if (!was) entry.bulk = await ask(`/v1/admin/dead/bulk/${encodeURIComponent(number)}`);
+    const { bulk } = entry;
+    if (bulk.ended_at && bulk.deed === 'replay') entry.outcome = await outcomeOf(number);
+    if (bulk.ended_at && !was) speak(`Number ${number} has ended: ${count(bulk.done)} done, ${count(bulk.passed_over)} passed over.`);
+    else if (isOver(entry)) speak(`Number ${number}: ${becameWords(entry)}.`);
+    if ((bulk.ended_at && !was) || isOver(entry)) for (const act of listeners) act();
+  } catch {
+    // It is looked at again.
+  }
+  entry.isAsked = false;
+  entry.nextAt = Date.now() + Math.max(LOOK_MS, SPARING * (Date.now() - began));
+  show();
+}
+
+async function stop(entry) {
+  try {
+    await ask(`/v1/admin/dead/bulk/${encodeURIComponent(entry.bulk.number)}`, { method: 'DELETE' });
+    await lookAt(entry);
+  } catch (error) {
+    speak(error.message);
+  }
+}
+
+function becameWords({ bulk, outcome }) {
+  const { open, held, answered, failed, dead } = outcome;
+  const lost = Math.max(0, bulk.done - open - answered - failed - dead);
+  return [`${count(answered)} answered`, `${count(failed)} failed`, `${count(dead)} dead again`, `${count(open)} on their way${held ? ` (${count(held)} held)` : ''}`, lost && `${count(lost)} not to be told any more`].filter(Boolean).join(', ');
+}
+
+/** Sent on their way is not answered: there is a tick only if all were. */
+function stands({ bulk, outcome }) {
+  if (!bulk.ended_at) return sign('going', 'under way');
+  if (bulk.deed === 'drop') return bulk.was_stopped ? sign('off', 'stopped') : sign('good', 'ended');
+  if (!outcome) return sign('going', bulk.was_stopped ? 'stopped' : 'sent on their way');
+  if (outcome.open) return sign('going', bulk.was_stopped ? 'stopped, some on their way' : 'on their way');
+  if (bulk.done && outcome.answered >= bulk.done) return sign(bulk.was_stopped ? 'off' : 'good', bulk.was_stopped ? 'stopped, all others answered' : 'all answered');
+  return sign(bulk.done ? 'slow' : 'off', bulk.was_stopped ? 'stopped' : bulk.done ? 'ended, not all answered' : 'ended');
+}
+
+function row(entry) {
+  const { bulk, of, outcome } = entry;
+  const progress = `${count(bulk.done)}${of ? ` of ${count(of)}` : ''} ${bulk.deed === 'drop' ? 'dropped' : 'replayed'}, ${count(bulk.passed_over)} passed over`;
+  return el('li', {}, stands(entry),
+    el('span', {}, `${bulk.deed === 'drop' ? 'Dropping' : 'Replaying'} no. ${bulk.number} (${filterWords(bulk)}): ${progress}${outcome ? `; ${becameWords(entry)}` : ''}`),
+    bulk.ended_at ? button('Hide', () => { entry.isHidden = true; show(); }, { class: 'small quiet', 'aria-label': `Hide no. ${bulk.number}` }) : button('Stop', () => stop(entry), { class: 'small', 'aria-label': `Stop no. ${bulk.number}` }));
+}
+
+function show() {
+  const all = [...known.values()].filter((entry) => !entry.isHidden);
+  shown(all.map(({ bulk, of, outcome }) => [bulk, of, outcome]), () => (all.length ? el('ul', { 'aria-label': 'Bulk work' }, all.map(row)) : null));
+}
+
+export function update(snapshot) {
+  const under = new Set();
+  for (const bulk of snapshot.bulks) {
+    const number = Number(bulk.number);
+    under.add(number);
+    const entry = known.get(number);
+    if (!entry) known.set(number, { bulk });
+    // The picture may be a moment older than what was asked since.
+    else if (!entry.bulk.ended_at) entry.bulk = bulk;
+  }
+  show();
+  for (const [number, entry] of known) {
+    const isDue = Date.now() >= (entry.nextAt ?? 0);
+    if (isDue && !under.has(number) && !isOver(entry)) lookAt(entry);
+  }
+}
