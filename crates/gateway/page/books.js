@@ -6,7 +6,6 @@ import { unloaded } from './dialog.js';
 import { button, clipped, el, facts, fill, scrolled, table } from './dom.js';
 import { atLeast, count, isUnpriced, moneyShort, now, priced, share, words } from './figures.js';
 import { bars } from './plot.js';
-import { ALL_PRICED, unpriced } from './prices.js';
 
 const BY = ['day', 'tenant', 'site', 'kind', 'provider'];
 const LINES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'retried', 'recovered_by_poll', 'recovered_from_doubt', 'possible_doubles', 'wasted', 'dead'];
@@ -43,10 +42,10 @@ function form(asked) {
 const nameOf = (row, by) => by.map((name) => row[name] || '(none)').join(' · ');
 
 /** A sum, with a mark where some of its answers have no price; of no answer nothing is missing. */
-function amount(row, name, prices, given) {
+function amount(row, name, given) {
   const answers = ANSWERS[name](row);
   const sum = priced(row[name], answers, given);
-  return answers > 0 && !isUnpriced(row[name], answers) && prices.isPart(row) ? atLeast(sum, given) : sum;
+  return answers > 0 && !isUnpriced(row[name], answers) && row.unpriced > 0 ? atLeast(sum, given) : sum;
 }
 
 /** Days belong in their order; everything else has the most money first, and where there is none, what was asked most. */
@@ -63,12 +62,12 @@ function fewest(rows, by) {
   return last.length >= BARS_MAX ? last.slice(0, BARS_MAX) : rows.slice(-BARS_MAX);
 }
 
-function plot(report, prices) {
+function plot(report) {
   const rows = inOrder(report);
   const shown = fewest(rows, report.by);
   const hasMoney = rows.some((row) => row.cost_micros || row.saved_micros);
   const pair = (row) => (hasMoney ? [row.cost_micros, row.saved_micros] : [row.paid, row.joined + row.cached + row.from_stock]);
-  const text = (row, name, value) => (!hasMoney ? count(value) : isUnpriced(row[name], ANSWERS[name](row)) ? '–' : `${value && prices.isPart(row) ? '≥ ' : ''}${moneyShort(value)}`);
+  const text = (row, name, value) => (!hasMoney ? count(value) : isUnpriced(row[name], ANSWERS[name](row)) ? '–' : `${value && row.unpriced > 0 ? '≥ ' : ''}${moneyShort(value)}`);
   return el('figure', { class: 'plot-of wide' },
     el('figcaption', {}, el('h2', {}, hasMoney ? 'Money spent and saved' : 'Paid, and not paid anew'),
       el('span', { class: 'unit' }, shown.length < rows.length ? `${shown.length} of ${count(rows.length)}; the table has all` : '')),
@@ -80,10 +79,10 @@ function plot(report, prices) {
 }
 
 /** Money stands first: the rest is wider than most screens, and scrolls. */
-function sheet(report, prices) {
+function sheet(report) {
   const names = report.by.map((name, n) => ({ name: title(name), isRowHead: n === 0 }));
   const heads = [...names, ...MONEY.map((name) => ({ name: MONEY_HEADS[name], number: true })), ...LINES.map((name) => ({ name: title(name), number: true }))];
-  const cells = (row) => [...MONEY.map((name) => amount(row, name, prices, { isShort: true })), ...LINES.map((name) => count(row[name]))];
+  const cells = (row) => [...MONEY.map((name) => amount(row, name, { isShort: true })), ...LINES.map((name) => count(row[name]))];
   const rows = report.by.length ? inOrder(report).map((row) => [...report.by.map((name) => clipped(row[name] || '(none)')), ...cells(row)]) : [cells(report.all)];
   return scrolled('The books', table('The books', heads, rows, { class: 'sheet' }));
 }
@@ -102,33 +101,20 @@ export function books({ query }) {
   const leaving = new AbortController();
   const shown = el('div', { 'aria-busy': 'true' }, el('p', { class: 'soft' }, 'Adding up…'));
 
-  /** Only a mark on the sums: without it they are shown all the same. */
-  async function pricesOf(report) {
-    try {
-      const isByKind = report.by.includes('kind') && !report.left_out;
-      const byKind = isByKind ? report : await ask(withQuery('/v1/admin/report', { from: asked.from, to: asked.to, by: 'kind' }), { signal: leaving.signal });
-      return await unpriced(byKind, leaving.signal);
-    } catch {
-      return ALL_PRICED;
-    }
-  }
-
   async function load() {
     try {
       const report = await ask(withQuery('/v1/admin/report', { from: asked.from, to: asked.to, by: asked.by.join(',') }), { signal: leaving.signal });
       const { all } = report;
-      const prices = await pricesOf(report);
-      if (leaving.signal.aborted) return;
-      const sum = (name) => amount(all, name, prices);
+      const sum = (name) => amount(all, name);
       const isEmpty = !report.rows.length && !all.asked;
       const free = all.joined + all.cached + all.from_stock;
       fill(shown,
         facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid anew', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', sum('cost_micros')], ['Of that wasted', sum('wasted_micros')], ['Saved', sum('saved_micros')], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
         isEmpty ? el('p', { class: 'empty' }, 'Nobody has asked for anything in these days.') : [
-          prices.number && all.cost_micros ? el('p', { class: 'hint' }, `The price of about ${count(prices.number)} answers is not known: callbacks tell no price, and some providers never do. Set [prices], and those that come are counted.`) : null,
-          plot(report, prices),
+          all.unpriced && all.cost_micros ? el('p', { class: 'hint' }, `The price of ${count(all.unpriced)} answers is not known: callbacks tell no price, and some providers never do. Set [prices], and those that come are counted.`) : null,
+          plot(report),
           el('div', { class: 'head' }, el('h2', {}, 'In figures'), button('Download as CSV', () => save(report), { class: 'small' })),
-          sheet(report, prices),
+          sheet(report),
         ],
         report.left_out ? el('p', { class: 'hint' }, `${count(report.left_out)} more rows were left out: take fewer days, or fewer parts.`) : null);
     } catch (error) {

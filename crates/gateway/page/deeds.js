@@ -108,7 +108,7 @@ export async function several(deed, letters) {
 
 /** What it would come to. Each answer is of a bounded number of letters, so they are added up. */
 async function dryRun(deed, filter, signal) {
-  const sum = { letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, cost_micros: 0, spent_micros: 0, unreadable: 0, by_cause: {} };
+  const sum = { letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, not_allowed: 0, cost_micros: 0, spent_micros: 0, unreadable: 0, by_cause: {} };
   let after;
   do {
     const said = await ask('/v1/admin/dead/bulk', { method: 'POST', body: { deed, ...filter, dry_run: true, after }, signal });
@@ -134,6 +134,7 @@ export async function all(deed, filter) {
         ...Object.entries(said.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
         isReplay && ['Would pay', count(said.would_pay)],
         isReplay && ['What it costs', costWords({ paying: said.would_pay, micros: said.cost_micros, unpriced: said.unpriced })],
+        isReplay && said.not_allowed > 0 && ['Passed over, not allowed any more', count(said.not_allowed)],
         said.unreadable > 0 && ['Passed over, unreadable', count(said.unreadable)],
       ]),
       isReplay && said.unpriced > 0 ? el('p', {}, `Nobody knows the price of ${count(said.unpriced)} of them.`) : null,

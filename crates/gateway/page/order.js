@@ -29,7 +29,7 @@ function timeline(story) {
     el('div', { class: 'what' }, entry.name === 'noted' ? el('p', { class: 'lines' }, asWritten(entry.what)) : el('p', {}, entry.what),
       entry.fault && !entry.what.includes(entry.fault.code) ? el('p', { class: 'fault' }, el('code', {}, entry.fault.code), ` ${words(entry.fault.class)}`) : null,
       entry.fault?.said ? el('details', {}, el('summary', {}, 'What the provider said'), el('pre', {}, entry.fault.said)) : null)));
-  if (story.left_out) items.splice(Math.min(items.length, 8), 0, el('li', { class: 'plain gap' }, el('div', { class: 'when' }), el('div', { class: 'what soft' }, `${count(story.left_out)} entries were left out here`)));
+  if (story.left_out) items.splice(story.left_out_after, 0, el('li', { class: 'plain gap' }, el('div', { class: 'when' }), el('div', { class: 'what soft' }, `${count(story.left_out)} entries were left out here`)));
   return el('ol', { class: 'timeline' }, items);
 }
 
@@ -106,7 +106,7 @@ function letterOf(story, again) {
     el('p', {}, letter.why),
     el('p', {}, 'Since ', at(letter.since_ms), ', ', ago(letter.since_ms), '.'),
     replay ? el('p', {}, el('strong', {}, 'A replay '), replay.words, '.') : null,
-    el('div', { class: 'acts' }, replay ? act('replay', 'Replay…', { class: 'primary' }) : null, act('drop', 'Drop…', { class: 'quiet' })));
+    el('div', { class: 'acts' }, replay && replay.name !== 'not_allowed' ? act('replay', 'Replay…', { class: 'primary' }) : null, act('drop', 'Drop…', { class: 'quiet' })));
 }
 
 async function copy(text) {

@@ -1,24 +1,16 @@
 // The overview: everything that moves, on one sheet. It is built once, and each snapshot only changes what changed.
 
-import { ask } from './ask.js';
 import { release } from './deeds.js';
 import { button, el, facts, fill, place, say, scrolled, table } from './dom.js';
 import { PRICE_NOT_KNOWN, ago, atLeast, count, countShort, isUnpriced, moneyShort, priced, rate, share, span, zone } from './figures.js';
 import * as live from './live.js';
 import { overTime, gauge, parts, spark } from './plot.js';
-import { ALL_PRICED, unpriced } from './prices.js';
 import { ofAlert, ofProvider, sign } from './standing.js';
 
 const PHASES = [['Queued', 'm4'], ['Held', 'm3'], ['Submitting', 'm5'], ['Solving', 'm1'], ['Unsure', 'm2']];
 const WINDOWS = [['5 min', 300_000], ['15 min', 900_000], ['1 hour', 3_600_000]];
 const SPARK_POINTS = 60;
 const FROM_TO = 'from placed to solved';
-/** As often as it is looked how much of the money is known. */
-const PRICES_MS = 30_000;
-
-/** What is known of prices; kept from one visit to the next, so that a sum never stands there for a moment as if it were the whole. */
-let prices = ALL_PRICED;
-
 /** A figure, or why there is none; what does not change is left alone. */
 function put(node, figure) {
   if (node.textContent !== (figure.textContent ?? figure)) fill(node, figure);
@@ -83,8 +75,9 @@ function alertsStrip(list) {
 }
 
 /** What was used and what was wasted is what was spent. */
-function money({ today, isPart }) {
+function money(today) {
   const shared = today.joined + today.cached;
+  const isPart = today.unpriced > 0;
   // Of no answer nothing is missing. Where nothing at all is known, that is said; where all that is known was wasted, the rest is some.
   const write = (value, answers) => {
     if (isPart && answers > 0 && today.cost_micros) return atLeast(moneyShort(value), { isShort: true });
@@ -140,17 +133,6 @@ export function overview() {
       card('Pools', 'of-pools', holder.poolsNode),
       card('Nodes', 'of-nodes', holder.nodesNode)));
 
-  const leaving = new AbortController();
-  async function lookAtPrices() {
-    try {
-      prices = await unpriced(await ask('/v1/admin/report?by=kind', { signal: leaving.signal }), leaving.signal);
-    } catch {
-      // It is asked again.
-    }
-  }
-  lookAtPrices();
-  const asking = setInterval(() => document.hidden || lookAtPrices(), PRICES_MS);
-
   function draw(snapshot) {
     const to = snapshot.at_ms;
     // Each node measures what it saw solved itself; everything else is of the fleet.
@@ -166,8 +148,8 @@ export function overview() {
     dials.latency.set(span(times.p50), (times.count ? `95 % within ${span(times.p95)}, of the last 5 min` : 'nothing solved in the last 5 min') + (snapshot.nodes.length > 1 ? ', on this node' : ''), recent.map((point) => point.p50));
     const onTile = { write: moneyShort, isShort: true };
     const unless = (micros, answers) => (isUnpriced(micros, answers) ? `${PRICE_NOT_KNOWN}; ` : '');
-    const sum = (micros, answers) => (prices.number && !isUnpriced(micros, answers) ? atLeast(moneyShort(micros)) : priced(micros, answers, onTile));
-    const missing = prices.number && today.cost_micros ? `price of about ${countShort(prices.number)} answers not known; ` : '';
+    const sum = (micros, answers) => (today.unpriced && !isUnpriced(micros, answers) ? atLeast(moneyShort(micros)) : priced(micros, answers, onTile));
+    const missing = today.unpriced && today.cost_micros ? `price of ${countShort(today.unpriced)} answers not known; ` : '';
     dials.spent.set(sum(today.cost_micros, today.solved), `${missing}${unless(today.cost_micros, today.solved)}${countShort(today.paid)} paid, ${countShort(today.retried)} retried`, recent.map((point) => point.paid));
     const saved = today.joined + today.cached + today.from_stock;
     const shared = today.joined + today.cached;
@@ -186,7 +168,7 @@ export function overview() {
       return [parts(all, 'Open orders by phase'), el('dl', { class: 'keyed' }, all.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, count(part.value))))),
         isSampled ? el('p', { class: 'hint' }, 'Counted on a sample, and scaled up.') : null];
     });
-    holder.money({ today: snapshot.today, isPart: prices.number > 0 }, money);
+    holder.money(snapshot.today, money);
     holder.providers(snapshot.providers, () => (snapshot.providers.length ? providers(snapshot) : el('p', { class: 'soft' }, 'No provider is configured.')));
     holder.balance(snapshot.balance, balance);
     const heads = [{ name: 'Pool', isRowHead: true }, { name: 'Level against size' }, { name: 'Demand', number: true }, { name: 'Served', number: true }];
@@ -195,8 +177,6 @@ export function overview() {
   }
 
   function close() {
-    leaving.abort();
-    clearInterval(asking);
     plots.forEach((plot) => plot.close());
   }
   return { title: 'Overview', node, update, close };

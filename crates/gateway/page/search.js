@@ -1,4 +1,4 @@
-// Search: by id, by key or its beginning, by a part of the site's name, by tenant or by kind.
+// Search: by id, by key or its beginning, by the key that its caller chose, by a part of the site's name, by tenant or by kind.
 
 import { ask, withQuery } from './ask.js';
 import { unloaded } from './dialog.js';
@@ -9,28 +9,17 @@ import { ofOrder, orderLink } from './standing.js';
 const PAGE = 50;
 const HEADS = [{ name: 'Order', isRowHead: true }, { name: 'Stands' }, { name: 'Kind' }, { name: 'Site' }, { name: 'Tenant' }, { name: 'Provider' }, { name: 'Attempts', number: true }, { name: 'Placed' }];
 
-/** What is looked for: of the address of a page its host, for that is what orders are known by. */
-function siteOf(text) {
-  if (!text.includes('/')) return text;
-  try {
-    return new URL(/^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `//${text}`, location.href).hostname || text;
-  } catch {
-    return text;
-  }
-}
-
 export function search({ query }) {
-  const typed = query.get('q') ?? '';
-  const wanted = siteOf(typed);
+  const wanted = query.get('q') ?? '';
   const after = query.get('after') ?? '';
   const leaving = new AbortController();
   const found = el('div', {});
-  const input = el('input', { id: 'q', name: 'q', type: 'search', value: typed, autocomplete: 'off', spellcheck: 'false', maxlength: '2048', 'aria-describedby': 'q-hint' });
+  const input = el('input', { id: 'q', name: 'q', type: 'search', value: wanted, autocomplete: 'off', spellcheck: 'false', maxlength: '2048', 'aria-describedby': 'q-hint' });
   const form = el('form', { class: 'search', role: 'search', 'aria-label': 'Orders', on: { submit: (event) => {
     event.preventDefault();
     location.hash = withQuery('#/search', { q: input.value.trim() });
   } } }, el('label', { for: 'q' }, 'Find an order'), el('div', { class: 'row' }, input, el('button', { type: 'submit', class: 'primary' }, 'Search')),
-  el('p', { id: 'q-hint', class: 'hint' }, 'An id, a key or at least the first 6 of its digits, a part of a site’s name or the address of a page of it, a tenant, or a kind.'));
+  el('p', { id: 'q-hint', class: 'hint' }, 'An id, a key or at least the first 6 of its digits, the key that its caller chose (Idempotency-Key), a part of a site’s name or the address of a page of it, a tenant, or a kind.'));
 
   async function load() {
     if (!wanted) return;
@@ -41,11 +30,10 @@ export function search({ query }) {
       if (orders.length === 1 && !next && isNamed) return location.replace(`#/order/${orders[0].key}`);
       const nothing = next ? 'None of those looked at so far matches.' : 'No order matches.';
       fill(found,
-        wanted === typed ? null : el('p', { class: 'hint' }, 'Orders for ', el('code', {}, wanted), ', whatever the page:'),
         orders.length ? scrolled('Orders found', table('Orders found', HEADS, orders.map((order) => [
           orderLink(order.key), ofOrder(order), order.kind, clipped(order.site), clipped(order.tenant), clipped(order.provider || '–'), count(order.attempts), at(millis(order.created_at)),
         ]))) : el('p', { class: 'empty' }, nothing),
-        el('nav', { class: 'pages', 'aria-label': 'Pages' }, next ? el('a', { href: withQuery('#/search', { q: typed, after: next }) }, orders.length ? 'Next page' : 'Look further') : null));
+        el('nav', { class: 'pages', 'aria-label': 'Pages' }, next ? el('a', { href: withQuery('#/search', { q: wanted, after: next }) }, orders.length ? 'Next page' : 'Look further') : null));
       speak(orders.length ? `${orders.length} found${next ? ', and there may be more' : ''}.` : nothing);
     } catch (error) {
       if (!leaving.signal.aborted) fill(found, unloaded(error));

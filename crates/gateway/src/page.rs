@@ -34,7 +34,7 @@ macro_rules! files {
     };
 }
 
-const FILES: [(&str, &str, &str); 27] = files! {
+const FILES: [(&str, &str, &str); 26] = files! {
     "index.html" HTML;
     "app.css" CSS;
     "views.css" CSS;
@@ -57,7 +57,6 @@ const FILES: [(&str, &str, &str); 27] = files! {
     "overview.js" SCRIPT;
     "plot.js" SCRIPT;
     "pools.js" SCRIPT;
-    "prices.js" SCRIPT;
     "search.js" SCRIPT;
     "settings.js" SCRIPT;
     "share.js" SCRIPT;
