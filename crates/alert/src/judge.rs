@@ -133,8 +133,8 @@ impl Judge<'_> {
             (Rule::ProviderPaused, Health::Paused { code }) => {
                 let code: String = code.chars().take(CODE_CHARS_MAX).collect();
                 let words = format!(
-                    "nothing is submitted to {name}, which says {}: mend the account there, then release it (POST \
-                     /v1/admin/release, or start again)",
+                    "nothing is submitted to {name}, which says {}: mend the account there, then release it (`POST \
+                     /v1/admin/release`, or start again)",
                     code.escape_debug()
                 );
                 one(name, Level::High, words)
@@ -218,7 +218,7 @@ impl Judge<'_> {
         })?;
         let words = format!(
             "of {attempts} attempts in ten minutes, nobody knows of {doubts} whether they were taken: each may be paid for twice; \
-             look at the network to the provider and at timing.submit_wait"
+             look at the network to the provider and at `timing.submit_wait`"
         );
         one("", level, words)
     }
@@ -227,7 +227,7 @@ impl Judge<'_> {
         let (count, level) = self.in_an_hour(self.bars.untold, |lately| lately.counts.untold)?;
         let words = format!(
             "{count} calls to callers were not taken within an hour: see what those say in the log or under `quittance dead list \
-             --cause untold`, and tell whoever runs them"
+             --cause delivery`, and tell whoever runs them"
         );
         one("", level, words)
     }
@@ -239,7 +239,7 @@ impl Judge<'_> {
         })?;
         let words = format!(
             "{polled} of {solved} answers in ten minutes had to be fetched although the provider was to call: check that \
-             public_url is reached from outside (`quittance doctor`)"
+             `public_url` is reached from outside (`quittance doctor`)"
         );
         one("", level, words)
     }
@@ -272,7 +272,7 @@ impl Judge<'_> {
         let seen = self.nodes()?.into_iter().map(|(name, node)| {
             let words = format!(
                 "what came in for {name} while the store was away waits in its spill: if the store is back, look for a record that \
-                 cannot be read (`quittance dead list`)"
+                 cannot be read (`quittance dead list --cause unreadable`)"
             );
             Seen { subject: name.into(), level: level(node.has_spilled, true), words }
         });

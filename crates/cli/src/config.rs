@@ -34,6 +34,8 @@ mod value;
 pub(crate) use alerts::AlertsConfig;
 pub(crate) use error::ConfigError;
 pub(crate) use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TO_PASSWORD};
+#[cfg(test)]
+pub(crate) use registry::settings;
 pub(crate) use secret::{CallerKey, Credential};
 pub(crate) use show::{ConfigCommand, in_force, run, secret_variables};
 pub(crate) use store::{StoreConfig, StoreUrl};
