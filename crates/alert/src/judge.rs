@@ -184,12 +184,18 @@ impl Judge<'_> {
             let budget = pool.budget.filter(|_| pool.is_on)?;
             let part = |permille: u32| u128::from(budget.0) * u128::from(permille) / 1000;
             let (spent, bar) = (u128::from(pool.spent_this_hour.0), self.bars.budget_used_permille);
+            // What is left may be less than an answer costs, and then nothing is bought, wherever the bar stands.
+            let price = pool.price.filter(|price| spent + u128::from(price.0) > u128::from(budget.0));
+            let then = match price {
+                Some(price) => format!("which leaves less than the {price} of another answer until the next hour"),
+                None => "and then buys no more until the next".into(),
+            };
             let words = format!(
-                "pool {} has spent {} of the {budget} that it may in this hour, and then buys no more until the next: raise its \
-                 budget, or leave it",
+                "pool {} has spent {} of the {budget} that it may in this hour, {then}: raise its budget, or leave it",
                 pool.name, pool.spent_this_hour
             );
-            let level = level(spent >= part(bar), spent < part(bar.saturating_sub(100)));
+            let is_low = price.is_none() && spent < part(bar.saturating_sub(100));
+            let level = level(price.is_some() || spent >= part(bar), is_low);
             Some(Seen { subject: pool.name.clone(), level, words })
         });
         Some(seen.collect())

@@ -44,6 +44,8 @@ pub struct Pool {
     pub is_on: bool,
     pub budget: Option<Money>,
     pub spent_this_hour: Money,
+    /// What its last answer cost, as far as it is known.
+    pub price: Option<Money>,
     pub level: u32,
     pub fresh: u32,
     /// Orders that had to be bought, as all nodes have counted them.

@@ -190,6 +190,7 @@ fn a_pool_starves_only_while_somebody_asks_for_what_it_does_not_have() {
             is_on: true,
             budget: Some(Money(1_000)),
             spent_this_hour: Money(spent),
+            price: None,
             level: 4,
             fresh,
             missed,
@@ -201,6 +202,23 @@ fn a_pool_starves_only_while_somebody_asks_for_what_it_does_not_have() {
     assert_eq!(post.watch(700..800, |_| pool(2, 700, 0)), [(760, false, Rule::PoolStarves)]);
     assert_eq!(post.watch(800..900, |_| pool(2, 700, 950)), [(810, true, Rule::BudgetEnds)]);
     assert_eq!(post.watch(900..1000, |_| well()), [(960, false, Rule::BudgetEnds)], "the pool is gone");
+}
+
+#[test]
+fn a_budget_that_does_not_pay_for_another_answer_is_at_its_end_wherever_the_bar_stands() {
+    let mut post = Post::new(Thresholds::default());
+    let pool = |spent: u64| {
+        let (budget, price) = (Some(Money(20_000)), Some(Money(2_990)));
+        let spent_this_hour = Money(spent);
+        let pool =
+            Pool { name: "warm".into(), is_on: true, budget, price, spent_this_hour, ..Pool::default() };
+        Readings { pools: Some(vec![pool]), ..well() }
+    };
+    assert_eq!(post.watch(0..100, |_| pool(14_950)), [], "it buys one more");
+    assert_eq!(post.watch(100..200, |_| pool(17_940)), [(110, true, Rule::BudgetEnds)], "89.7 %");
+    let words = &post.words[&(Rule::BudgetEnds, "warm".into())];
+    assert!(words.contains("0.01794 of the 0.02") && words.contains("0.00299 of another"), "{words}");
+    assert_eq!(post.watch(200..300, |_| pool(0)), [(260, false, Rule::BudgetEnds)], "a new hour");
 }
 
 #[test]
@@ -289,6 +307,7 @@ fn anything(dice: &mut Dice, now: Timestamp, counts: &mut Counts) -> Readings {
         is_on: dice.roll(4) > 0,
         budget: Some(Money(1000)),
         spent_this_hour: Money(dice.roll(1200)),
+        price: Some(Money(dice.roll(300))),
         level: u32::try_from(dice.roll(3)).unwrap_or(0),
         fresh: u32::try_from(dice.roll(2)).unwrap_or(0),
         missed: dice.roll(1000),

@@ -14,6 +14,7 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         is_on: true,
         budget: Some(Money(1000)),
         spent_this_hour: Money(1000),
+        price: None,
         level: 4,
         fresh: 0,
         missed: second,

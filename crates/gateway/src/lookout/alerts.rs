@@ -274,6 +274,7 @@ impl Lookout {
                 is_on: sheet.spec.is_on,
                 budget: sheet.spec.budget,
                 spent_this_hour: spent_this_hour(&sheet.spent, now).money,
+                price: sheet.price,
                 level,
                 fresh,
                 missed: pool.demand.missed,
