@@ -104,6 +104,18 @@ fn whoever_takes_over_does_not_clear_what_he_has_not_watched_for_long_enough() {
 }
 
 #[test]
+fn whoever_is_started_anew_counts_the_hour_from_before_he_came() {
+    let mut post = Post::new(Thresholds::default());
+    let dead = |count: u64| Counts { dead: count, ..Counts::default() };
+    // 100 of yesterday, nine of the last hour; and what stood there long ago is no part of that.
+    post.watchman.recall(at(7000), [(at(0), dead(0)), (at(4000), dead(100)), (at(6000), dead(109))]);
+    let now = |count: u64| move |_| Readings { counts: Some(dead(count)), ..well() };
+    assert_eq!(post.watch(7000..7100, now(109)), [], "nine are not more than ten");
+    assert_eq!(post.watch(7100..7200, now(118)), [(7110, true, Rule::DeadLettersGrow)]);
+    assert!(post.words[&(Rule::DeadLettersGrow, String::new())].starts_with("18 orders"));
+}
+
+#[test]
 fn a_dead_letter_that_waits_too_long_is_told_until_somebody_has_seen_to_it() {
     let mut post = Post::new(Thresholds::default());
     let old = |_| Readings { dead: Some(DeadLetters { count: 3, oldest: Some(at(0)) }), ..well() };

@@ -4,7 +4,7 @@
 
 use super::announce::Announcement;
 use super::oldest::Oldest;
-use super::{Lookout, Seen};
+use super::{Lookout, Seen, marks};
 use crate::v1::spent_this_hour;
 use quittance_alert::{
     Change, Counts, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds, Watchman,
@@ -39,6 +39,8 @@ pub(super) struct Post {
     /// Since when there is something to write down that nobody has.
     unwritten: Option<Timestamp>,
     reworded: Timestamp,
+    /// Whether it has read what was counted before it came.
+    has_recalled: bool,
 }
 
 impl Post {
@@ -53,6 +55,7 @@ impl Post {
             age_bar: bars.dead_age,
             unwritten: None,
             reworded: Timestamp::ZERO,
+            has_recalled: false,
         }
     }
 
@@ -163,11 +166,17 @@ impl Lookout {
             return;
         }
         let (version, sheet) = on_sheet(&seen.looks.sheets);
+        if !seen.post.has_recalled && seen.looks.has_books && seen.looks.has_roster {
+            seen.post.has_recalled = true;
+            seen.post.fleet.recall(now, marks::recalled(&sheet.marks, &seen.history));
+        }
         let changes = seen.post.fleet.hear(&standing(&sheet.alerts), &readings);
-        if !seen.post.is_turn(is_keeper, !changes.is_empty(), now) {
+        let is_unwritten = !changes.is_empty() || marks::is_due(&sheet.marks, now);
+        if !seen.post.is_turn(is_keeper, is_unwritten, now) {
             return;
         }
         let mut next = sheet.clone();
+        next.marks = marks::next(&sheet.marks, &seen.history, now);
         let told = apply(&mut next.alerts, changes, now);
         if now.since(seen.post.reworded) >= REWORD_SPAN {
             seen.post.reworded = now;
@@ -236,7 +245,7 @@ impl Lookout {
         if !looks.store_is_up {
             return readings;
         }
-        readings.counts = seen.history.counted().filter(|_| looks.has_books).as_ref().map(Counts::from);
+        readings.counts = seen.history.booked().filter(|_| looks.has_books).as_ref().map(Counts::from);
         readings.provider = Some((desk.engine().provider_name().to_owned(), self.health(seen)));
         readings.balance = self.account().1.and_then(|account| account.balance);
         if looks.has_roster {

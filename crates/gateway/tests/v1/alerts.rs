@@ -4,6 +4,7 @@ use crate::receiver::{Receiver, signature};
 use crate::talk::Ask;
 use crate::world::{ADMIN, ANNA, Room, path_of};
 use quittance_gateway::{AlertSettings, Announcement, Gateway, GatewaySettings, Webhook};
+use quittance_ports::Sheet;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -139,4 +140,34 @@ async fn a_dead_letter_that_nobody_looks_at_is_told_after_a_day() {
     let drop = format!("/v1/admin/dead/{}/drop", dead["key"].as_str().unwrap());
     room.ask(Ask::new("POST", drop).key(ADMIN)).await.order(200);
     until(&room, |alert| alert["rule"] == "dead_letters_old" && !alert["cleared_at"].is_null()).await;
+}
+
+#[tokio::test]
+async fn what_was_counted_before_a_restart_is_counted_after_it() {
+    let few = |webhook| {
+        let mut settings = settings(webhook);
+        settings.alerts.thresholds.dead_new = 3;
+        settings
+    };
+    let room = Room::set(few(None)).await;
+    room.sign_in(1, "here").await;
+    let watching = tokio::spawn(room.gateway.lookout().clone().keep_watch());
+    let is_marked = async || {
+        let sheets = room.gateway.desk().roster().sheets().await.unwrap();
+        sheets.iter().any(|found| matches!(&found.sheet, Sheet::Alerts(sheet) if !sheet.marks.is_empty()))
+    };
+    while !is_marked().await {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for n in 1..=3 {
+        room.run_out(&path_of(&room.place(&format!("die-{n}")).await.order(202))).await;
+    }
+    watching.abort();
+    let anew = room.neighbour(1, few(None));
+    keep_watch(&anew);
+    for n in 4..=5 {
+        room.run_out(&path_of(&room.place(&format!("die-{n}")).await.order(202))).await;
+    }
+    let alert = until(&room, |alert| alert["rule"] == "dead_letters_grow").await;
+    assert!(alert["words"].as_str().unwrap().starts_with("5 orders"), "{alert}");
 }
