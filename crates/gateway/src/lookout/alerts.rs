@@ -262,11 +262,12 @@ impl Lookout {
     fn health(&self, seen: &Seen) -> Health {
         let roll = &seen.looks.roll;
         let alive = roll.nodes.iter().filter(|signed| roll.now.since(signed.seen) < SILENT_AFTER);
+        let mut paused = alive.map(|signed| &signed.card.vitals).filter(|vitals| vitals.is_paused).peekable();
         match self.inner.desk.engine().provider_state() {
             ProviderState::Paused { fault } => Health::Paused { code: fault.code },
-            _ if alive.clone().any(|signed| signed.card.vitals.is_paused) => {
-                Health::Paused { code: "something to another node".into() }
-            }
+            _ if paused.peek().is_some() => Health::Paused {
+                code: paused.find_map(|vitals| vitals.pause_code.clone()).unwrap_or_default(),
+            },
             ProviderState::Shut { is_broken: true, .. } => Health::Broken,
             _ => Health::Well,
         }

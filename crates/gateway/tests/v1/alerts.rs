@@ -143,6 +143,19 @@ async fn a_dead_letter_that_nobody_looks_at_is_told_after_a_day() {
 }
 
 #[tokio::test]
+async fn what_the_provider_said_to_one_node_is_told_by_another() {
+    let room = Room::set(settings(None)).await;
+    room.sign_in(1, "here").await;
+    // Only the other one looks.
+    let there = room.neighbour(2, settings(None));
+    room.sign_in(2, "there").await;
+    keep_watch(&there);
+    room.place("broke-1").await.order(202);
+    let alert = until(&room, |alert| alert["rule"] == "provider_paused").await;
+    assert!(alert["words"].as_str().unwrap().contains("says ERROR_ZERO_BALANCE: "), "{alert}");
+}
+
+#[tokio::test]
 async fn what_was_counted_before_a_restart_is_counted_after_it() {
     let few = |webhook| {
         let mut settings = settings(webhook);

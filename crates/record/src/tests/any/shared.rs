@@ -37,6 +37,7 @@ impl Any {
             panics: self.wide(),
             released: self.maybe(Self::moment),
             is_paused: self.flag(),
+            pause_code: self.maybe(Self::text),
             store_was_away: self.flag(),
             has_spilled: self.flag(),
         }
