@@ -4,6 +4,7 @@
 use crate::readings::{Health, Node, Readings};
 use crate::rule::{Rule, Thresholds};
 use crate::window::{HOUR, Lately, Window};
+use crate::words::{quoted, span};
 use quittance_lifecycle::{Money, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,8 +15,6 @@ const RATE_SPAN: Duration = Duration::from_secs(600);
 const PACE_LEAST: Duration = Duration::from_secs(600);
 /// How long after an order that it could not serve a pool counts as asked.
 const ASKED_SPAN: Duration = Duration::from_secs(60);
-/// As much of a provider's word as a person needs.
-const CODE_CHARS_MAX: usize = 64;
 
 /// Where something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,9 +119,9 @@ impl Judge<'_> {
         let dead = self.readings.dead?;
         let age = dead.oldest.map(|oldest| self.readings.at.since(oldest)).unwrap_or_default();
         let words = format!(
-            "there are {} dead letters, and one has waited for a person for {} hours: replay or drop it (`quittance dead list`)",
+            "there are {} dead letters, and one has waited for a person for {}: replay or drop it (`quittance dead list`)",
             dead.count,
-            age.as_secs() / 3600
+            span(age)
         );
         one("", level(age >= self.bars.dead_age, true), words)
     }
@@ -131,11 +130,13 @@ impl Judge<'_> {
         let (name, health) = self.readings.provider.as_ref()?;
         match (rule, health) {
             (Rule::ProviderPaused, Health::Paused { code }) => {
-                let code: String = code.chars().take(CODE_CHARS_MAX).collect();
+                let says = match code.as_str() {
+                    "" => "does not accept the account, as another node has heard".into(),
+                    code => format!("says {}", quoted(code)),
+                };
                 let words = format!(
-                    "nothing is submitted to {name}, which says {}: mend the account there, then release it (`POST \
-                     /v1/admin/release`, or start again)",
-                    code.escape_debug()
+                    "nothing is submitted to {name}, which {says}: mend the account there, then release it (`POST \
+                     /v1/admin/release`, or start again)"
                 );
                 one(name, Level::High, words)
             }
@@ -171,9 +172,9 @@ impl Judge<'_> {
         let lasts_s = u128::from(balance.0) * lately.span.as_millis() / u128::from(spent.0) / 1000;
         let bar_s = u128::from(self.bars.balance_lasts.as_secs());
         let words = format!(
-            "at the pace of the last hour the balance of {balance} is spent in {} hours: top up the account, or see who spends \
+            "at the pace of the last hour the balance of {balance} is spent in {}: top up the account, or see who spends \
              (`quittance report --by tenant,site`)",
-            lasts_s / 3600
+            span(Duration::from_secs(u64::try_from(lasts_s).unwrap_or(u64::MAX)))
         );
         one("", level(lasts_s < bar_s, lasts_s >= bar_s + bar_s / 10), words)
     }

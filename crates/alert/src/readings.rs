@@ -32,7 +32,7 @@ pub enum Health {
     Well,
     /// It does not answer.
     Broken,
-    /// A person must mend the account; the provider's own word for it.
+    /// A person must mend the account; the provider's own word for it, if it is known.
     Paused {
         code: String,
     },

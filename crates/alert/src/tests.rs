@@ -120,6 +120,8 @@ fn a_dead_letter_that_waits_too_long_is_told_until_somebody_has_seen_to_it() {
     let mut post = Post::new(Thresholds::default());
     let old = |_| Readings { dead: Some(DeadLetters { count: 3, oldest: Some(at(0)) }), ..well() };
     assert_eq!(post.watch(86_000..86_405, old), [(86_400, true, Rule::DeadLettersOld)]);
+    let words = &post.words[&(Rule::DeadLettersOld, String::new())];
+    assert!(words.contains("for 24 hours: "), "{words}");
     assert_eq!(post.watch(86_405..86_500, |_| well()), [(86_465, false, Rule::DeadLettersOld)]);
 }
 
@@ -134,6 +136,13 @@ fn a_provider_that_is_paused_is_told_at_once_and_one_that_is_broken_after_a_minu
     );
     let words = &post.words[&(Rule::ProviderPaused, "main".into())];
     assert!(!words.contains('\u{1b}') && words.chars().count() < 300, "{words}");
+    let mut elsewhere = Post::new(Thresholds::default());
+    elsewhere.watch(0..5, |_| provider(Health::Paused { code: String::new() }));
+    let words = &elsewhere.words[&(Rule::ProviderPaused, "main".into())];
+    assert!(
+        words.contains("main, which does not accept the account, as another node has heard: "),
+        "{words}"
+    );
     assert_eq!(post.watch(10..60, |_| provider(Health::Broken)), []);
     assert_eq!(
         post.watch(60..100, |_| provider(Health::Broken)),

@@ -7,7 +7,7 @@ use super::oldest::Oldest;
 use super::{Lookout, Seen, marks};
 use crate::v1::spent_this_hour;
 use quittance_alert::{
-    Change, Counts, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds, Watchman,
+    Change, Counts, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds, Watchman, words,
 };
 use quittance_engine::ProviderState;
 use quittance_lifecycle::Timestamp;
@@ -120,6 +120,7 @@ fn apply(notes: &mut Vec<AlertNote>, changes: Vec<Change>, now: Timestamp) -> Ve
                 let is_it = |note: &&mut AlertNote| note.rule == rule.name() && note.subject == subject;
                 if let Some(note) = notes.iter_mut().find(is_it) {
                     note.cleared = Some(now);
+                    note.words = words::what_was(&note.words).to_owned();
                     told.push(Announcement::of(note));
                 }
             }
@@ -359,13 +360,21 @@ mod tests {
         let raised = |n: u64| Change::Raised {
             rule: Rule::PoolStarves,
             subject: format!("pool{n}"),
-            words: "w".into(),
+            words: "it is empty: fill it".into(),
         };
         assert_eq!(apply(&mut notes, vec![raised(1)], now).len(), 1);
         assert_eq!((notes.len(), notes[0].cleared), (1, None));
         let all = (2..300).map(raised).collect();
         assert_eq!(apply(&mut notes, all, now).len(), ALERTS_MAX - 1, "there is an end to it");
         let cleared = Change::Cleared { rule: Rule::PoolStarves, subject: "pool1".into() };
-        assert_eq!(apply(&mut notes, vec![cleared], now)[0].event, "cleared");
+        let told = apply(&mut notes, vec![cleared], now + Duration::from_secs(90));
+        assert_eq!(
+            (told[0].event, told[0].words.as_str()),
+            ("cleared", "over after 90 seconds; it was: it is empty")
+        );
+        assert!(
+            notes.iter().any(|note| note.words == "it is empty"),
+            "nobody is told to do anything about it"
+        );
     }
 }

@@ -3,6 +3,10 @@
 
 use super::{AlertSettings, Lookout, Webhook};
 use crate::outbound::Outbound;
+use crate::tenant::KeyDigest;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use quittance_alert::words;
 use quittance_lifecycle::{Backoff, Jitter};
 use quittance_ports::AlertNote;
 use serde::Serialize;
@@ -41,7 +45,10 @@ impl Announcement {
             subject: note.subject.clone(),
             is_grave: note.is_grave,
             words: match note.cleared {
-                Some(_) => format!("this is over: {}", note.words),
+                Some(cleared) => {
+                    let stood = words::span(cleared.since(note.raised));
+                    format!("over after {stood}; it was: {}", words::what_was(&note.words))
+                }
                 None => note.words.clone(),
             },
             at: crate::v1::rfc3339(at),

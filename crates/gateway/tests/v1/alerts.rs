@@ -85,6 +85,9 @@ async fn an_alert_is_raised_called_out_seen_and_cleared() {
     assert_eq!(cleared["seen_at"], seen["seen_at"]);
     let heard = receiver.next().await;
     assert!(heard.body.contains("\"event\":\"cleared\""), "{}", heard.body);
+    let told: Value = serde_json::from_str(&heard.body).unwrap();
+    let words = told["words"].as_str().unwrap();
+    assert!(words.starts_with("over after ") && words.ends_with("says ERROR_ZERO_BALANCE"), "{words}");
 }
 
 #[tokio::test]
