@@ -167,7 +167,7 @@ impl Config {
     /// The secret that callback addresses are signed with, if the operator gave one.
     pub(crate) fn callback_secret(&self) -> Result<Option<[u8; 32]>, ConfigError> {
         let Some(credential) = &self.callback_secret else { return Ok(None) };
-        let wrong = || ConfigError::NoSecret {
+        let wrong = || ConfigError::BadSecret {
             name: credential.name.clone(),
             why: format!(
                 "{} must hold 64 hexadecimal digits: make them with `openssl rand -hex 32`",

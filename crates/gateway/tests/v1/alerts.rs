@@ -44,7 +44,7 @@ fn keep_watch(gateway: &Gateway) -> broadcast::Receiver<Announcement> {
 #[tokio::test]
 async fn an_alert_is_raised_called_out_seen_and_cleared() {
     let receiver = Receiver::start(&[500]).await;
-    let webhook = Webhook { url: receiver.url("/alerts/hook"), secret: Some([9; 32]) };
+    let webhook = Webhook { url: receiver.url("/alerts/hook"), secret: [9; 32] };
     let room = Room::set(settings(Some(webhook))).await;
     let mut announced = keep_watch(&room.gateway);
     let path = path_of(&room.place("broke-1").await.order(202));
