@@ -322,7 +322,10 @@ fn read_line(line: &[u8]) -> Result<Order, String> {
 )]
 pub(super) async fn import(State(room): State<Room>, _: Operator, body: Bytes) -> Result<Response, Refused> {
     let mut told = Imported { imported: 0, there_already: 0, refused: Vec::new(), refused_count: 0 };
+    // Some editors put a mark in front of a text that they save.
     let lines: Vec<(usize, &[u8])> = body
+        .strip_prefix("\u{feff}".as_bytes())
+        .unwrap_or(&body)
         .split(|byte| *byte == b'\n')
         .enumerate()
         .filter(|(_, line)| !line.trim_ascii().is_empty())
