@@ -4,6 +4,7 @@
 use crate::readings::{Health, Node, Readings};
 use crate::rule::{Rule, Thresholds};
 use crate::window::{HOUR, Lately, Window};
+use crate::words::{quoted, span};
 use quittance_lifecycle::{Money, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,8 +15,6 @@ const RATE_SPAN: Duration = Duration::from_secs(600);
 const PACE_LEAST: Duration = Duration::from_secs(600);
 /// How long after an order that it could not serve a pool counts as asked.
 const ASKED_SPAN: Duration = Duration::from_secs(60);
-/// As much of a provider's word as a person needs.
-const CODE_CHARS_MAX: usize = 64;
 
 /// Where something stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,9 +119,9 @@ impl Judge<'_> {
         let dead = self.readings.dead?;
         let age = dead.oldest.map(|oldest| self.readings.at.since(oldest)).unwrap_or_default();
         let words = format!(
-            "there are {} dead letters, and one has waited for a person for {} hours: replay or drop it (`quittance dead list`)",
+            "there are {} dead letters, and one has waited for a person for {}: replay or drop it (`quittance dead list`)",
             dead.count,
-            age.as_secs() / 3600
+            span(age)
         );
         one("", level(age >= self.bars.dead_age, true), words)
     }
@@ -131,11 +130,13 @@ impl Judge<'_> {
         let (name, health) = self.readings.provider.as_ref()?;
         match (rule, health) {
             (Rule::ProviderPaused, Health::Paused { code }) => {
-                let code: String = code.chars().take(CODE_CHARS_MAX).collect();
+                let says = match code.as_str() {
+                    "" => "does not accept the account, as another node has heard".into(),
+                    code => format!("says {}", quoted(code)),
+                };
                 let words = format!(
-                    "nothing is submitted to {name}, which says {}: mend the account there, then release it (POST \
-                     /v1/admin/release, or start again)",
-                    code.escape_debug()
+                    "nothing is submitted to {name}, which {says}: mend the account there, then release it (`POST \
+                     /v1/admin/release`, or start again)"
                 );
                 one(name, Level::High, words)
             }
@@ -171,9 +172,9 @@ impl Judge<'_> {
         let lasts_s = u128::from(balance.0) * lately.span.as_millis() / u128::from(spent.0) / 1000;
         let bar_s = u128::from(self.bars.balance_lasts.as_secs());
         let words = format!(
-            "at the pace of the last hour the balance of {balance} is spent in {} hours: top up the account, or see who spends \
+            "at the pace of the last hour the balance of {balance} is spent in {}: top up the account, or see who spends \
              (`quittance report --by tenant,site`)",
-            lasts_s / 3600
+            span(Duration::from_secs(u64::try_from(lasts_s).unwrap_or(u64::MAX)))
         );
         one("", level(lasts_s < bar_s, lasts_s >= bar_s + bar_s / 10), words)
     }
@@ -184,12 +185,18 @@ impl Judge<'_> {
             let budget = pool.budget.filter(|_| pool.is_on)?;
             let part = |permille: u32| u128::from(budget.0) * u128::from(permille) / 1000;
             let (spent, bar) = (u128::from(pool.spent_this_hour.0), self.bars.budget_used_permille);
+            // What is left may be less than an answer costs, and then nothing is bought, wherever the bar stands.
+            let price = pool.price.filter(|price| spent + u128::from(price.0) > u128::from(budget.0));
+            let then = match price {
+                Some(price) => format!("which leaves less than the {price} of another answer until the next hour"),
+                None => "and then buys no more until the next".into(),
+            };
             let words = format!(
-                "pool {} has spent {} of the {budget} that it may in this hour, and then buys no more until the next: raise its \
-                 budget, or leave it",
+                "pool {} has spent {} of the {budget} that it may in this hour, {then}: raise its budget, or leave it",
                 pool.name, pool.spent_this_hour
             );
-            let level = level(spent >= part(bar), spent < part(bar.saturating_sub(100)));
+            let is_low = price.is_none() && spent < part(bar.saturating_sub(100));
+            let level = level(price.is_some() || spent >= part(bar), is_low);
             Some(Seen { subject: pool.name.clone(), level, words })
         });
         Some(seen.collect())
@@ -218,7 +225,7 @@ impl Judge<'_> {
         })?;
         let words = format!(
             "of {attempts} attempts in ten minutes, nobody knows of {doubts} whether they were taken: each may be paid for twice; \
-             look at the network to the provider and at timing.submit_wait"
+             look at the network to the provider and at `timing.submit_wait`"
         );
         one("", level, words)
     }
@@ -227,7 +234,7 @@ impl Judge<'_> {
         let (count, level) = self.in_an_hour(self.bars.untold, |lately| lately.counts.untold)?;
         let words = format!(
             "{count} calls to callers were not taken within an hour: see what those say in the log or under `quittance dead list \
-             --cause untold`, and tell whoever runs them"
+             --cause delivery`, and tell whoever runs them"
         );
         one("", level, words)
     }
@@ -239,7 +246,7 @@ impl Judge<'_> {
         })?;
         let words = format!(
             "{polled} of {solved} answers in ten minutes had to be fetched although the provider was to call: check that \
-             public_url is reached from outside (`quittance doctor`)"
+             `public_url` is reached from outside (`quittance doctor`)"
         );
         one("", level, words)
     }
@@ -272,7 +279,7 @@ impl Judge<'_> {
         let seen = self.nodes()?.into_iter().map(|(name, node)| {
             let words = format!(
                 "what came in for {name} while the store was away waits in its spill: if the store is back, look for a record that \
-                 cannot be read (`quittance dead list`)"
+                 cannot be read (`quittance dead list --cause unreadable`)"
             );
             Seen { subject: name.into(), level: level(node.has_spilled, true), words }
         });

@@ -12,6 +12,7 @@ mod rule;
 mod tests;
 mod watchman;
 mod window;
+pub mod words;
 
 pub use readings::{DeadLetters, Health, Node, Pool, Readings};
 pub use rule::{Rule, Thresholds};

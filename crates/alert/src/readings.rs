@@ -32,7 +32,7 @@ pub enum Health {
     Well,
     /// It does not answer.
     Broken,
-    /// A person must mend the account; the provider's own word for it.
+    /// A person must mend the account; the provider's own word for it, if it is known.
     Paused {
         code: String,
     },
@@ -44,6 +44,8 @@ pub struct Pool {
     pub is_on: bool,
     pub budget: Option<Money>,
     pub spent_this_hour: Money,
+    /// What its last answer cost, as far as it is known.
+    pub price: Option<Money>,
     pub level: u32,
     pub fresh: u32,
     /// Orders that had to be bought, as all nodes have counted them.

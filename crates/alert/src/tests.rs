@@ -104,10 +104,24 @@ fn whoever_takes_over_does_not_clear_what_he_has_not_watched_for_long_enough() {
 }
 
 #[test]
+fn whoever_is_started_anew_counts_the_hour_from_before_he_came() {
+    let mut post = Post::new(Thresholds::default());
+    let dead = |count: u64| Counts { dead: count, ..Counts::default() };
+    // 100 of yesterday, nine of the last hour; and what stood there long ago is no part of that.
+    post.watchman.recall(at(7000), [(at(0), dead(0)), (at(4000), dead(100)), (at(6000), dead(109))]);
+    let now = |count: u64| move |_| Readings { counts: Some(dead(count)), ..well() };
+    assert_eq!(post.watch(7000..7100, now(109)), [], "nine are not more than ten");
+    assert_eq!(post.watch(7100..7200, now(118)), [(7110, true, Rule::DeadLettersGrow)]);
+    assert!(post.words[&(Rule::DeadLettersGrow, String::new())].starts_with("18 orders"));
+}
+
+#[test]
 fn a_dead_letter_that_waits_too_long_is_told_until_somebody_has_seen_to_it() {
     let mut post = Post::new(Thresholds::default());
     let old = |_| Readings { dead: Some(DeadLetters { count: 3, oldest: Some(at(0)) }), ..well() };
     assert_eq!(post.watch(86_000..86_405, old), [(86_400, true, Rule::DeadLettersOld)]);
+    let words = &post.words[&(Rule::DeadLettersOld, String::new())];
+    assert!(words.contains("for 24 hours: "), "{words}");
     assert_eq!(post.watch(86_405..86_500, |_| well()), [(86_465, false, Rule::DeadLettersOld)]);
 }
 
@@ -122,6 +136,13 @@ fn a_provider_that_is_paused_is_told_at_once_and_one_that_is_broken_after_a_minu
     );
     let words = &post.words[&(Rule::ProviderPaused, "main".into())];
     assert!(!words.contains('\u{1b}') && words.chars().count() < 300, "{words}");
+    let mut elsewhere = Post::new(Thresholds::default());
+    elsewhere.watch(0..5, |_| provider(Health::Paused { code: String::new() }));
+    let words = &elsewhere.words[&(Rule::ProviderPaused, "main".into())];
+    assert!(
+        words.contains("main, which does not accept the account, as another node has heard: "),
+        "{words}"
+    );
     assert_eq!(post.watch(10..60, |_| provider(Health::Broken)), []);
     assert_eq!(
         post.watch(60..100, |_| provider(Health::Broken)),
@@ -190,6 +211,7 @@ fn a_pool_starves_only_while_somebody_asks_for_what_it_does_not_have() {
             is_on: true,
             budget: Some(Money(1_000)),
             spent_this_hour: Money(spent),
+            price: None,
             level: 4,
             fresh,
             missed,
@@ -201,6 +223,23 @@ fn a_pool_starves_only_while_somebody_asks_for_what_it_does_not_have() {
     assert_eq!(post.watch(700..800, |_| pool(2, 700, 0)), [(760, false, Rule::PoolStarves)]);
     assert_eq!(post.watch(800..900, |_| pool(2, 700, 950)), [(810, true, Rule::BudgetEnds)]);
     assert_eq!(post.watch(900..1000, |_| well()), [(960, false, Rule::BudgetEnds)], "the pool is gone");
+}
+
+#[test]
+fn a_budget_that_does_not_pay_for_another_answer_is_at_its_end_wherever_the_bar_stands() {
+    let mut post = Post::new(Thresholds::default());
+    let pool = |spent: u64| {
+        let (budget, price) = (Some(Money(20_000)), Some(Money(2_990)));
+        let spent_this_hour = Money(spent);
+        let pool =
+            Pool { name: "warm".into(), is_on: true, budget, price, spent_this_hour, ..Pool::default() };
+        Readings { pools: Some(vec![pool]), ..well() }
+    };
+    assert_eq!(post.watch(0..100, |_| pool(14_950)), [], "it buys one more");
+    assert_eq!(post.watch(100..200, |_| pool(17_940)), [(110, true, Rule::BudgetEnds)], "89.7 %");
+    let words = &post.words[&(Rule::BudgetEnds, "warm".into())];
+    assert!(words.contains("0.01794 of the 0.02") && words.contains("0.00299 of another"), "{words}");
+    assert_eq!(post.watch(200..300, |_| pool(0)), [(260, false, Rule::BudgetEnds)], "a new hour");
 }
 
 #[test]
@@ -289,6 +328,7 @@ fn anything(dice: &mut Dice, now: Timestamp, counts: &mut Counts) -> Readings {
         is_on: dice.roll(4) > 0,
         budget: Some(Money(1000)),
         spent_this_hour: Money(dice.roll(1200)),
+        price: Some(Money(dice.roll(300))),
         level: u32::try_from(dice.roll(3)).unwrap_or(0),
         fresh: u32::try_from(dice.roll(2)).unwrap_or(0),
         missed: dice.roll(1000),

@@ -4,7 +4,7 @@
 use crate::judge::{Judge, Level, Misses, Seen};
 use crate::readings::Readings;
 use crate::rule::{Rule, Thresholds};
-use crate::window::Window;
+use crate::window::{Counts, Window};
 use quittance_lifecycle::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -45,6 +45,11 @@ impl Watchman {
             misses: Misses::default(),
             since: BTreeMap::new(),
         }
+    }
+
+    /// What others had counted, and when, before he came; the oldest first, in the same count as what he is shown from now on.
+    pub fn recall(&mut self, now: Timestamp, counted: impl IntoIterator<Item = (Timestamp, Counts)>) {
+        self.window.recall(now, counted);
     }
 
     /// What changes, if these alerts stand and this is seen. Whoever cannot write the changes down does nothing, and hears them

@@ -10,6 +10,8 @@ pub(crate) const HOUR: Duration = Duration::from_secs(3600);
 /// How far apart what is remembered stands.
 const STEP: Duration = Duration::from_secs(10);
 const POINTS_MAX: usize = 400;
+/// What is recalled may be so much older than the hour and still be what that is counted from.
+const RECALLED_MOST: Duration = Duration::from_secs(3600 + 300);
 
 /// What the rules count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,6 +85,13 @@ impl Window {
         {
             self.points.pop_front();
         }
+    }
+
+    /// What had been counted before anybody looked here, the oldest first. What is older than all that is asked about was not
+    /// counted lately, so nothing is counted from it.
+    pub(crate) fn recall(&mut self, now: Timestamp, counted: impl IntoIterator<Item = (Timestamp, Counts)>) {
+        let fresh = counted.into_iter().filter(|(at, _)| *at <= now && now.since(*at) <= RECALLED_MOST);
+        fresh.for_each(|(at, counts)| self.note(at, counts));
     }
 
     pub(crate) fn lately(&self, span: Duration) -> Option<Lately> {

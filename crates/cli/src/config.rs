@@ -35,6 +35,8 @@ pub(crate) use address::Scheme;
 pub(crate) use alerts::AlertsConfig;
 pub(crate) use error::ConfigError;
 pub(crate) use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TO_PASSWORD};
+#[cfg(test)]
+pub(crate) use registry::settings;
 pub(crate) use secret::{CallerKey, Credential};
 pub(crate) use show::{ConfigCommand, in_force, run, secret_variables};
 pub(crate) use store::{StoreConfig, StoreUrl};
@@ -166,7 +168,7 @@ impl Config {
     /// The secret that callback addresses are signed with, if the operator gave one.
     pub(crate) fn callback_secret(&self) -> Result<Option<[u8; 32]>, ConfigError> {
         let Some(credential) = &self.callback_secret else { return Ok(None) };
-        let wrong = || ConfigError::NoSecret {
+        let wrong = || ConfigError::BadSecret {
             name: credential.name.clone(),
             why: format!(
                 "{} must hold 64 hexadecimal digits: make them with `openssl rand -hex 32`",

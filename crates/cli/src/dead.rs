@@ -35,7 +35,8 @@ Examples:
   quittance dead export --out letters.jsonl && quittance dead import letters.jsonl
   quittance dead list --json | jq -r '.[].order'
 
-A key may be shortened to its first 6 or more digits, as long as they name one dead letter only.
+A key may be shortened to its first 6 or more digits, as long as they name one dead letter only. The decimal id that
+a caller was given names its order, too.
 Dead letters are never removed by themselves. An export holds every parameter, secrets too: keep it as you keep the store.
 
 With --all or a filter, what is to be done stands in the store: it survives a crash of this process and of
@@ -69,7 +70,7 @@ enum DeadCommand {
         #[command(flatten)]
         filter: FilterArgs,
         /// At most so many
-        #[arg(long, value_name = "N", default_value_t = 1000)]
+        #[arg(long, value_name = "N", value_parser = filter::limit, default_value = "1000")]
         limit: usize,
         /// Print a JSON array
         #[arg(long)]
@@ -77,6 +78,7 @@ enum DeadCommand {
     },
     /// Show one with its story, and what a replay would do
     Show {
+        /// Its key, the first 6 or more digits of it, or the id that its caller was given
         #[arg(value_name = "ORDER")]
         key: String,
         /// Print a JSON object
@@ -114,14 +116,17 @@ enum DeadCommand {
     },
     /// Leave a note about one, for others to read
     Note {
+        /// Its key, the first 6 or more digits of it, or the id that its caller was given
         #[arg(value_name = "ORDER")]
         key: String,
+        /// What others are to know
         text: String,
     },
 }
 
 #[derive(Args, Debug)]
 struct ManyArgs {
+    /// The key of each, the first 6 or more digits of it, or the id that its caller was given
     #[arg(value_name = "ORDER", required_unless_present_any = ["all", "resume", "cause", "kind", "site", "tenant", "older_than", "newer_than"])]
     keys: Vec<String>,
     /// All of them
@@ -150,10 +155,14 @@ pub(crate) async fn run(args: DeadArgs, config: &Config, environment: &Environme
     let find = || Office::find(config, environment);
     match args.command {
         DeadCommand::List { filter, limit, json } => {
+            tell_slips(&filter, config);
             shown::list(&find().await?, &filter.query()?, limit, json).await
         }
         DeadCommand::Show { key, json } => shown::show(&find().await?, &key, json).await,
-        DeadCommand::Export { filter, out } => carry::export(&find().await?, &filter.query()?, out).await,
+        DeadCommand::Export { filter, out } => {
+            tell_slips(&filter, config);
+            carry::export(&find().await?, &filter.query()?, out).await
+        }
         DeadCommand::Import { file, json } => carry::import(&find().await?, &file, json).await,
         DeadCommand::Stop { number, json } => bulk::stop(&find().await?, number, json).await,
         DeadCommand::Note { key, text } => one::note(&find().await?, &key, &text).await,
@@ -171,12 +180,17 @@ pub(crate) async fn run(args: DeadArgs, config: &Config, environment: &Environme
     }
 }
 
+fn tell_slips(filter: &FilterArgs, config: &Config) {
+    filter.slips(config).iter().for_each(|slip| output::tell(&format!("note: {}\n", output::harmless(slip))));
+}
+
 async fn many(
     deed: Deed,
     args: ManyArgs,
     config: &Config,
     environment: &Environment,
 ) -> Result<Exit, Trouble> {
+    tell_slips(&args.filter, config);
     let many = Many { deed, filter: args.filter.said()?, rate: args.rate, as_json: args.json };
     if !args.resume {
         let office = Office::find(config, environment).await?;

@@ -70,6 +70,7 @@ pub(crate) async fn run(args: DoctorArgs, config: &Config) -> Result<Exit, Troub
     findings.extend(reach::callbacks(config, args.yes).await);
     findings.extend(doors::certificate(config));
     findings.extend(doors::tenants(config));
+    findings.extend(alerts(config));
     findings.extend(doors::descriptors(config));
     let is_bad = findings.iter().any(|finding| finding.state == State::Bad);
     output::print(&if args.json { as_json(&findings) } else { as_text(&findings) })?;
@@ -107,6 +108,15 @@ fn targets(config: &Config) -> Option<Finding> {
             "no page host is allowed yet, apart from example.com and .test: list yours in targets.allow";
         Finding::new("targets", State::Note, what)
     })
+}
+
+/// Whoever is to be told finds out otherwise when he was not.
+fn alerts(config: &Config) -> Vec<Finding> {
+    let troubles = config.alerts.troubles();
+    if troubles.is_empty() && config.alerts.has_somewhere_to_go() {
+        return vec![Finding::new("alerts", State::Good, "those who are to be told can be")];
+    }
+    troubles.into_iter().map(|what| Finding::new("alerts", State::Bad, what)).collect()
 }
 
 async fn provider(config: &Config) -> Vec<Finding> {

@@ -1,6 +1,8 @@
 //! The `quittance` command. This is the only place with an environment, files of the operator's, the real streams and
 //! exit codes; whatever it does, it does through the library.
 
+#[cfg(test)]
+mod alert_words;
 mod audit;
 mod completions;
 mod config;

@@ -9,6 +9,9 @@ use std::time::Duration;
 /// How long ago "a moment ago" may be.
 const A_MOMENT: Duration = Duration::from_secs(5);
 
+/// A card is read by all every few seconds: it has no room for whatever a provider says.
+const CODE_CHARS_MAX: usize = 64;
+
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) placed: AtomicU64,
@@ -52,7 +55,7 @@ impl Engine {
             let agenda = lock(&self.agenda);
             (agenda.in_hand() as u64, agenda.has_spilled || agenda.unreadable_at.is_some())
         };
-        let counters = &self.counters;
+        let (counters, paused) = (&self.counters, self.paused());
         Vitals {
             placed: Counters::read(&counters.placed),
             joined: Counters::read(&counters.joined),
@@ -65,7 +68,8 @@ impl Engine {
             unreadable: Counters::read(&counters.unreadable),
             panics: Counters::read(&counters.panics),
             released: self.released(),
-            is_paused: self.paused().is_some(),
+            is_paused: paused.is_some(),
+            pause_code: paused.map(|fault| fault.code.chars().take(CODE_CHARS_MAX).collect()),
             store_was_away: self.store_was_away(A_MOMENT),
             has_spilled,
         }

@@ -6,6 +6,7 @@ mod announce;
 mod facts;
 mod history;
 mod latencies;
+mod marks;
 mod oldest;
 mod settings;
 

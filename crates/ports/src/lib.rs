@@ -22,8 +22,8 @@ pub use memory::{MemorySpill, MemoryStore};
 pub use provider::{Account, AskError, Callback, Provider, Saying, Submission, Threads};
 pub use roster::{Card, Demand, Finding, MemoryRoster, Roll, Roster, Signed, Verdict, Vitals};
 pub use sheet::{
-    AlertNote, AlertSheet, BulkSheet, Deed, LevelShown, PoolSheet, PoolSpec, Sheet, SheetFound, SheetWritten,
-    Spent, TrustSheet,
+    AlertNote, AlertSheet, BulkSheet, Deed, LevelShown, Mark, PoolSheet, PoolSpec, Sheet, SheetFound,
+    SheetWritten, Spent, TrustSheet,
 };
 pub use spill::{Arrival, Spill, SpillError};
 pub use store::{

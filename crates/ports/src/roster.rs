@@ -49,7 +49,7 @@ pub struct Demand {
 }
 
 /// What a node has done since it started, and how it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Vitals {
     /// Orders that callers placed here and that were new, and those that joined one that was there.
     pub placed: u64,
@@ -71,6 +71,8 @@ pub struct Vitals {
     pub released: Option<Timestamp>,
     /// It submits nothing until a person has mended the provider's account.
     pub is_paused: bool,
+    /// The provider's own word for why, if that was said to this node, as much of it as a person needs.
+    pub pause_code: Option<String>,
     /// The store did not answer a moment ago.
     pub store_was_away: bool,
     /// Something that came in waits in its spill.

@@ -122,10 +122,25 @@ pub struct AlertNote {
     pub seen: Option<Timestamp>,
 }
 
-/// The alerts, as the node has them that looks after them.
+/// What the books of its day had counted at a moment, of that which alerts are about: whoever is started anew knows by it what
+/// was counted in the hour before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    pub at: Timestamp,
+    pub dead: u64,
+    pub attempts: u64,
+    pub doubts: u64,
+    pub untold: u64,
+    pub solved: u64,
+    pub recovered_by_poll: u64,
+    pub spent: Money,
+}
+
+/// The alerts, as the node has them that looks after them, and the marks of the last hour, the oldest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AlertSheet {
     pub alerts: Vec<AlertNote>,
+    pub marks: Vec<Mark>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,13 +20,13 @@ mirror! { CardRecord<'a> {
     at: u64,
     ahead_ms: u64,
     behind_ms: u64,
-    vitals: VitalsRecord,
+    vitals: VitalsRecord<'a>,
     demand: BTreeMap<Text<'a>, DemandRecord>,
 } }
 
 mirror! { DemandRecord { served: u64, missed: u64 } }
 
-mirror! { VitalsRecord {
+mirror! { VitalsRecord<'a> {
     placed: u64,
     joined: u64,
     attended: u64,
@@ -39,6 +39,7 @@ mirror! { VitalsRecord {
     panics: u64,
     released: u64,
     is_paused: bool,
+    pause_code: Text<'a>,
     store_was_away: bool,
     has_spilled: bool,
 } }
@@ -71,7 +72,7 @@ pub fn decode_card(bytes: &[u8]) -> Result<Card, RecordError> {
         started: need_moment(found.started, "started")?,
         at: need_moment(found.at, "at")?,
         skew_ms: read_skew(found.ahead_ms, found.behind_ms),
-        vitals: read_vitals(&found.vitals.unwrap_or_default()),
+        vitals: read_vitals(found.vitals.unwrap_or_default()),
         demand: found.demand.unwrap_or_default().into_iter().map(read_demand).collect(),
     })
 }
@@ -91,7 +92,7 @@ fn read_skew(ahead_ms: Option<u64>, behind_ms: Option<u64>) -> Option<i64> {
     ahead_ms.map(number).or_else(|| behind_ms.map(number).map(i64::wrapping_neg))
 }
 
-fn write_vitals(vitals: &Vitals) -> VitalsRecord {
+fn write_vitals(vitals: &Vitals) -> VitalsRecord<'_> {
     VitalsRecord {
         placed: unless_default(vitals.placed),
         joined: unless_default(vitals.joined),
@@ -105,13 +106,14 @@ fn write_vitals(vitals: &Vitals) -> VitalsRecord {
         panics: unless_default(vitals.panics),
         released: vitals.released.and_then(moment),
         is_paused: unless_default(vitals.is_paused),
+        pause_code: vitals.pause_code.as_deref().and_then(text),
         store_was_away: unless_default(vitals.store_was_away),
         has_spilled: unless_default(vitals.has_spilled),
     }
 }
 
 /// What another version does not count is nothing.
-fn read_vitals(found: &VitalsRecord) -> Vitals {
+fn read_vitals(found: VitalsRecord<'_>) -> Vitals {
     Vitals {
         placed: found.placed.unwrap_or_default(),
         joined: found.joined.unwrap_or_default(),
@@ -125,6 +127,7 @@ fn read_vitals(found: &VitalsRecord) -> Vitals {
         panics: found.panics.unwrap_or_default(),
         released: found.released.map(Timestamp::from_millis),
         is_paused: found.is_paused.unwrap_or_default(),
+        pause_code: found.pause_code.map(Cow::into_owned),
         store_was_away: found.store_was_away.unwrap_or_default(),
         has_spilled: found.has_spilled.unwrap_or_default(),
     }

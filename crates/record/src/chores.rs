@@ -5,8 +5,8 @@ use crate::fields::{
     Named, Text, digest, mirror, moment, names, need, need_moment, need_stamp, need_text, read_key, stamp,
     text, unless_default,
 };
-use quittance_lifecycle::{LetterCause, LetterFilter, Timestamp};
-use quittance_ports::{AlertNote, BulkSheet, Deed};
+use quittance_lifecycle::{LetterCause, LetterFilter, Money, Timestamp};
+use quittance_ports::{AlertNote, BulkSheet, Deed, Mark};
 use std::borrow::Cow;
 
 names! { enum DeedName { Replay = "replay", Drop = "drop" } }
@@ -129,6 +129,46 @@ impl<'a> AlertRecord<'a> {
             raised: need_moment(self.raised, "raised")?,
             cleared: self.cleared.map(Timestamp::from_millis),
             seen: self.seen.map(Timestamp::from_millis),
+        })
+    }
+}
+
+mirror! { MarkRecord {
+    at: u64,
+    dead: u64,
+    attempts: u64,
+    doubts: u64,
+    untold: u64,
+    solved: u64,
+    recovered_by_poll: u64,
+    spent_micros: u64,
+} }
+
+impl MarkRecord {
+    pub(crate) fn of(mark: &Mark) -> Self {
+        let Mark { at, dead, attempts, doubts, untold, solved, recovered_by_poll, spent } = *mark;
+        Self {
+            at: moment(at),
+            dead: unless_default(dead),
+            attempts: unless_default(attempts),
+            doubts: unless_default(doubts),
+            untold: unless_default(untold),
+            solved: unless_default(solved),
+            recovered_by_poll: unless_default(recovered_by_poll),
+            spent_micros: unless_default(spent.0),
+        }
+    }
+
+    pub(crate) fn read(self) -> Result<Mark, RecordError> {
+        Ok(Mark {
+            at: need_moment(self.at, "at")?,
+            dead: self.dead.unwrap_or_default(),
+            attempts: self.attempts.unwrap_or_default(),
+            doubts: self.doubts.unwrap_or_default(),
+            untold: self.untold.unwrap_or_default(),
+            solved: self.solved.unwrap_or_default(),
+            recovered_by_poll: self.recovered_by_poll.unwrap_or_default(),
+            spent: Money(self.spent_micros.unwrap_or_default()),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! How sheets are written: pools, with the generation of each of their places, and what reports taught about a site.
 
 use crate::VERSION;
-use crate::chores::{AlertRecord, BulkRecord};
+use crate::chores::{AlertRecord, BulkRecord, MarkRecord};
 use crate::error::{RecordError, Within};
 use crate::fields::{
     Named, Text, mirror, moment, names, need, need_moment, need_span, need_stamp, need_text, parse, span,
@@ -22,6 +22,7 @@ mirror! { SheetRecord<'a> {
     trust: TrustRecord<'a>,
     bulk: BulkRecord<'a>,
     alerts: Vec<AlertRecord<'a>>,
+    marks: Vec<MarkRecord>,
 } }
 
 #[must_use]
@@ -31,8 +32,9 @@ pub fn encode_sheet(sheet: &Sheet) -> Vec<u8> {
         Sheet::Pool(pool) => SheetRecord { pool: Some(PoolRecord::of(pool)), ..named(SheetName::Pool) },
         Sheet::Trust(trust) => SheetRecord { trust: Some(TrustRecord::of(trust)), ..named(SheetName::Trust) },
         Sheet::Bulk(bulk) => SheetRecord { bulk: Some(BulkRecord::of(bulk)), ..named(SheetName::Bulk) },
-        Sheet::Alerts(AlertSheet { alerts }) => SheetRecord {
+        Sheet::Alerts(AlertSheet { alerts, marks }) => SheetRecord {
             alerts: Some(alerts.iter().map(AlertRecord::of).collect()),
+            marks: (!marks.is_empty()).then(|| marks.iter().map(MarkRecord::of).collect()),
             ..named(SheetName::Alerts)
         },
     })
@@ -47,7 +49,12 @@ pub fn decode_sheet(bytes: &[u8]) -> Result<Sheet, RecordError> {
         SheetName::Alerts => {
             let alerts = need(found.alerts, "alerts")?.into_iter().enumerate();
             let read = |(index, alert): (usize, AlertRecord<'_>)| alert.read().within_item("alerts", index);
-            Sheet::Alerts(AlertSheet { alerts: alerts.map(read).collect::<Result<_, _>>()? })
+            let marks = found.marks.unwrap_or_default().into_iter().enumerate();
+            let read_mark = |(index, mark): (usize, MarkRecord)| mark.read().within_item("marks", index);
+            Sheet::Alerts(AlertSheet {
+                alerts: alerts.map(read).collect::<Result<_, _>>()?,
+                marks: marks.map(read_mark).collect::<Result<_, _>>()?,
+            })
         }
     })
 }

@@ -103,6 +103,11 @@ pub(super) fn read(path: &Path, from: Day, to: Day) -> Result<Ledger, Trouble> {
 }
 
 fn parse(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
+    let begun = file.fill_buf().map_err(|error| error.to_string())?;
+    // Some editors put a mark in front of a text that they save.
+    if begun.starts_with("\u{feff}".as_bytes()) {
+        file.consume("\u{feff}".len());
+    }
     loop {
         let begun = file.fill_buf().map_err(|error| error.to_string())?;
         match begun.first() {
@@ -160,7 +165,7 @@ fn table(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
         }
         let cells = csv::read(&line).ok_or_else(|| format!("line {number}: a quote is not closed"))?;
         match &heading {
-            None => heading = Some(cells),
+            None => heading = Some(known(cells).map_err(|why| format!("line {number}: {why}"))?),
             Some(heading) => {
                 add(&mut ledger, of_cells(heading, cells), days)
                     .map_err(|why| format!("line {number}: {why}"))?;
@@ -168,6 +173,29 @@ fn table(mut file: impl BufRead, days: (Day, Day)) -> Result<Ledger, String> {
         }
     }
     Ok(ledger)
+}
+
+/// A heading by which tasks can be told from each other, and priced.
+fn known(heading: Vec<String>) -> Result<Vec<String>, String> {
+    const NAMES: [&str; 4] = ["id", "task", "task_id", "taskId"];
+    const COSTS: [&str; 4] = ["cost", "price", "cost_micros", "price_micros"];
+    let has = |names: &[&str]| heading.iter().any(|cell| names.contains(&cell.trim()));
+    if has(&NAMES) && has(&COSTS) {
+        return Ok(heading);
+    }
+    let divided = match heading.as_slice() {
+        [all] if all.contains(';') => "; they must be divided by commas, and these are by `;`",
+        [all] if all.contains('\t') => "; they must be divided by commas, and these are by tabs",
+        _ => "",
+    };
+    let quoted = |names: &[&str]| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let found: Vec<&str> = heading.iter().map(|cell| cell.trim()).collect();
+    Err(format!(
+        "its columns are {}, and there must be one of {} and one of {}{divided}",
+        quoted(&found),
+        quoted(&NAMES),
+        quoted(&COSTS)
+    ))
 }
 
 fn of_cells(heading: &[String], cells: Vec<String>) -> Told {
@@ -217,6 +245,7 @@ mod tests {
             assert_eq!(read(form).unwrap(), expected, "{form}");
         }
         assert_eq!(read("  \n").unwrap(), Ledger::new());
+        assert_eq!(read(&format!("\u{feff}{table}")).unwrap(), expected, "as some editors save it");
     }
 
     #[test]
@@ -237,6 +266,10 @@ mod tests {
             ("id,cost\n1,2\n1,3\n", "line 3: two of its tasks"),
             ("id,cost\n\"1,2\n", "line 2: a quote"),
             ("{\"id\":", "EOF"),
+            ("id;cost\n1;2\n", "line 1: its columns are `id;cost`, and there must be one of `id`"),
+            ("id;cost\n1;2\n", "divided by commas, and these are by `;`"),
+            ("id\tcost\n1\t2\n", "by tabs"),
+            ("number,amount\n1,2\n", "`number`, `amount`, and there must be one of `id`, `task`"),
         ] {
             let said = read(text).unwrap_err();
             assert!(said.contains(why), "{text}: {said}");

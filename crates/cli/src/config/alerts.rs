@@ -11,6 +11,9 @@ use super::value::Value;
 use quittance_alert::Thresholds;
 use quittance_gateway::{AlertSettings, Webhook};
 use quittance_lifecycle::Money;
+use std::fs::Metadata;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 pub(super) const WEBHOOK: &str = "alerts.webhook";
 
@@ -21,6 +24,8 @@ pub(crate) struct AlertsConfig {
     pub(super) webhook_secret: Option<Credential>,
     /// Nothing, if nothing is to be run.
     pub(crate) command: Vec<String>,
+    /// Why it cannot be run, as things are now.
+    no_command: Option<String>,
 }
 
 impl AlertsConfig {
@@ -53,19 +58,65 @@ impl AlertsConfig {
             clear_after: effective.span("alerts.clear_after"),
         };
         let table = Name::of(["alerts"]);
+        let command = list_at(effective, &table.below("command")).unwrap_or_default();
         Ok(Self {
             thresholds,
             webhook: effective.text_at(&table.below("webhook")),
             webhook_secret: Credential::find(effective, &table, "webhook_secret", environment)?,
-            command: list_at(effective, &table.below("command")).unwrap_or_default(),
+            no_command: command.first().and_then(|program| no_program(program, environment.get("PATH"))),
+            command,
         })
     }
 
-    /// What the gateway takes; an error if a secret is named and not there, because another would be used then.
+    /// Nobody could tell a call of ours from another's if nobody but us knew what it is signed with.
+    pub(super) fn check(&self, effective: &Effective) -> Result<(), ConfigError> {
+        match (&self.webhook, &self.webhook_secret) {
+            (Some(_), None) => Err(ConfigError::Unsound {
+                name: WEBHOOK.into(),
+                at: effective.held(WEBHOOK).origin.clone(),
+                problem: "has no secret that its calls are signed with".into(),
+                remedy: "set `alerts.webhook_secret_env` or `alerts.webhook_secret_file`, and give the same secret \
+                         to whoever is called"
+                    .into(),
+            }),
+            // Only who calls needs it to be there; but what is there must make sense.
+            (_, Some(credential)) if credential.is_set() => webhook_bytes(credential).map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    /// What would keep alerts from getting to where they are to go.
+    pub(crate) fn troubles(&self) -> Vec<String> {
+        let secret = self.settings().err().map(|error| error.to_string());
+        let no_command = self.no_command.as_ref().map(|why| format!("`alerts.command` cannot be run: {why}"));
+        secret.into_iter().chain(no_command).collect()
+    }
+
+    pub(crate) const fn has_somewhere_to_go(&self) -> bool {
+        self.webhook.is_some() || !self.command.is_empty()
+    }
+
+    /// What the gateway takes; an error if a secret is named and not there.
     pub(crate) fn settings(&self) -> Result<AlertSettings, ConfigError> {
         let secret = self.webhook_secret.as_ref().map(webhook_bytes).transpose()?;
-        let webhook = self.webhook.clone().map(|url| Webhook { url, secret });
+        let webhook = self.webhook.clone().zip(secret).map(|(url, secret)| Webhook { url, secret });
         Ok(AlertSettings { thresholds: self.thresholds.clone(), webhook, ..AlertSettings::default() })
+    }
+}
+
+/// Why this program cannot be run, if it cannot. What is named without a folder is looked for where the shell would.
+fn no_program(program: &str, path: Option<&str>) -> Option<String> {
+    let tried: Vec<PathBuf> = match program.contains('/') {
+        true => vec![program.into()],
+        false => std::env::split_paths(path.unwrap_or_default()).map(|folder| folder.join(program)).collect(),
+    };
+    let files: Vec<_> =
+        tried.iter().filter_map(|file| file.metadata().ok()).filter(Metadata::is_file).collect();
+    match files.as_slice() {
+        [] if program.contains('/') => Some(format!("there is no file {program}")),
+        [] => Some(format!("there is no {program} in any folder of PATH")),
+        found if found.iter().any(|file| file.permissions().mode() & 0o111 != 0) => None,
+        _ => Some(format!("{program} may not be run: `chmod +x` it")),
     }
 }
 
@@ -77,7 +128,21 @@ pub(super) fn without_path(url: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::without_path;
+    use super::{no_program, without_path};
+
+    #[test]
+    fn a_program_is_looked_for_where_the_shell_would_look() {
+        let here = tempfile::tempdir().unwrap();
+        let (file, path) = (here.path().join("page-me"), here.path().to_str().unwrap());
+        let said = |program: &str| no_program(program, Some(path)).unwrap_or_default();
+        assert!(said("page-me").contains("in any folder of PATH"), "{}", said("page-me"));
+        let whole = file.to_str().unwrap();
+        assert!(said(whole).contains("there is no file"), "{}", said(whole));
+        std::fs::write(&file, "#!/bin/sh\n").unwrap();
+        assert!(said("page-me").contains("chmod +x") && said(whole).contains("chmod +x"), "{}", said(whole));
+        assert_eq!(no_program("sh", Some("/nowhere:/bin:/usr/bin")), None);
+        assert!(no_program("sh", None).is_some());
+    }
 
     #[test]
     fn the_path_of_a_webhook_is_nobodys_to_read() {

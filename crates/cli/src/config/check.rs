@@ -226,6 +226,7 @@ pub(crate) fn secrets(config: &Config) -> Result<(), ConfigError> {
             });
         }
     }
+    config.alerts.check(&config.effective)?;
     // Only who listens needs it to be there; but what is there must make sense.
     match &config.callback_secret {
         Some(credential) if credential.is_set() => config.callback_secret().map(drop),

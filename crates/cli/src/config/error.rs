@@ -56,6 +56,8 @@ pub(crate) enum ConfigError {
     BadOverride { words: String },
     #[error("the secret for `{name}` is missing: {why}")]
     NoSecret { name: String, why: String },
+    #[error("the secret for `{name}` is there and cannot be used: {why}")]
+    BadSecret { name: String, why: String },
     #[error(
         "the key for `{name}` ({keeper}) has {found} characters, and must have 32, because clients take no other: \
          `quittance tenant new` makes one"

@@ -49,7 +49,7 @@ Examples:
   quittance config check --json | jq -r '.notes[]'
 
 What is wrong is told on standard error, with the line that it stands in and what to do. Notes are about
-what is right and does nothing.
+what is right and does nothing, or could not be used now: a secret that is not there, a command that cannot be run.
 
 Exit codes: 0 it is right, 3 not written, 4 it is wrong.";
 
@@ -75,7 +75,7 @@ pub(crate) fn run(command: &ConfigCommand, config: &Config) -> String {
 
 /// Whatever is wrong was found when it was read.
 fn checked(config: &Config, as_json: bool) -> String {
-    let notes = idle(config);
+    let notes = [idle(config), config.alerts.troubles()].concat();
     let file = config.effective.file.as_ref().map(|path| path.display().to_string());
     if as_json {
         return format!("{:#}\n", json!({ "file": file, "right": true, "notes": notes }));

@@ -145,7 +145,7 @@ impl TenantConfig {
 }
 
 pub(super) fn webhook_bytes(credential: &Credential) -> Result<[u8; 32], ConfigError> {
-    secret::bytes_of(credential.get()?.reveal()).ok_or_else(|| ConfigError::NoSecret {
+    secret::bytes_of(credential.get()?.reveal()).ok_or_else(|| ConfigError::BadSecret {
         name: credential.name.clone(),
         why: format!(
             "{} must hold 64 hexadecimal digits (`openssl rand -hex 32`), or `whsec_` and 32 bytes in base64",

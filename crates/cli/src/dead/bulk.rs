@@ -130,7 +130,7 @@ impl Many {
         }
         let mut exit = Exit::Done;
         for number in numbers {
-            if self.follow(office, number).await? == Exit::Bad {
+            if self.follow(office, number).await.map_err(|trouble| self.interrupted(trouble))? == Exit::Bad {
                 exit = Exit::Bad;
             }
         }
@@ -159,6 +159,19 @@ impl Many {
             }
         }
         Ok(begun)
+    }
+
+    /// Whoever was waiting when the store or the daemon went away must know that nothing is lost, and how to go on.
+    fn interrupted(&self, trouble: Trouble) -> Trouble {
+        if trouble.exit != Exit::Store {
+            return trouble;
+        }
+        let what = format!(
+            "{}; what was begun stands in the store: `quittance dead {} --resume` goes on with it, and so does the daemon when it is back",
+            trouble.what,
+            self.verb()
+        );
+        Trouble::new(trouble.exit, what)
     }
 
     async fn follow(&self, office: &Office, bulk: u64) -> Result<Exit, Trouble> {
@@ -244,7 +257,16 @@ pub(super) async fn stop(office: &Office, named: Option<u64>, as_json: bool) -> 
 
 #[cfg(test)]
 mod tests {
-    use super::rate;
+    use super::*;
+
+    #[test]
+    fn whoever_was_interrupted_is_told_how_to_go_on() {
+        let many = Many { deed: Deed::Replay, filter: Map::new(), rate: 50, as_json: false };
+        let told = many.interrupted(Trouble::new(Exit::Store, "the daemon does not answer"));
+        assert!(told.exit == Exit::Store && told.what.contains("`quittance dead replay --resume`"), "{told}");
+        let other = many.interrupted(Trouble::new(Exit::Provider, "no balance"));
+        assert_eq!(other.what, "no balance", "that says itself how to go on");
+    }
 
     #[test]
     fn a_rate_is_so_many_a_second() {

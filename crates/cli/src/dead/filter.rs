@@ -1,10 +1,13 @@
 //! Which dead letters somebody means, as it is typed at the prompt and as `/v1` is asked for it.
 
+use crate::config::Config;
 use crate::day;
 use crate::exit::{Exit, Trouble};
 use clap::Args;
 use quittance::SystemClock;
+use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{LetterCause, Timestamp};
+use quittance_gateway::Tenants;
 use quittance_ports::Clock;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -17,7 +20,7 @@ pub(super) struct FilterArgs {
     /// Only of this kind
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Only for pages of this host
+    /// Only for pages of this host; of an address, its host counts
     #[arg(long, visible_alias = "target", value_name = "HOST")]
     site: Option<String>,
     /// Only of this tenant
@@ -37,6 +40,17 @@ fn cause(typed: &str) -> Result<&'static str, String> {
     found.ok_or_else(|| format!("there are {}", names.join(", ")))
 }
 
+/// People paste addresses.
+fn host(typed: &str) -> String {
+    let host = page_host(typed).unwrap_or_else(|_| typed.split('/').next().unwrap_or_default());
+    host.to_lowercase()
+}
+
+/// So many, and at least one.
+pub(super) fn limit(typed: &str) -> Result<usize, String> {
+    typed.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| "a number, at least 1".to_owned())
+}
+
 impl FilterArgs {
     /// The fields of `/v1`, and nothing for what was not said.
     pub(super) fn said(&self) -> Result<Map<String, Value>, Trouble> {
@@ -49,12 +63,26 @@ impl FilterArgs {
         let fields = [
             ("cause", self.cause.map(str::to_owned)),
             ("kind", self.kind.clone()),
-            ("site", self.site.clone()),
+            ("site", self.site.as_deref().map(host)),
             ("tenant", self.tenant.clone()),
             ("before", self.older_than.map(ago).transpose()?),
             ("since", self.newer_than.map(ago).transpose()?),
         ];
         Ok(fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?.into()))).collect())
+    }
+
+    /// What is named here and is not known in this configuration: a slip of the pen looks like all is well. It may be right all the
+    /// same, of a tenant that is gone or of a daemon with another file.
+    pub(super) fn slips(&self, config: &Config) -> Vec<String> {
+        let is_tenant = |name: &str| match config.tenants.is_empty() {
+            true => name == Tenants::LOCAL,
+            false => config.tenants.iter().any(|tenant| tenant.name == name),
+        };
+        let kind = self.kind.as_deref().filter(|kind| config.kinds.kind(kind).is_none());
+        let tenant = self.tenant.as_deref().filter(|tenant| !is_tenant(tenant));
+        let kind = kind.map(|kind| format!("no kind is called `{kind}`: `quittance kinds` lists them"));
+        let tenant = tenant.map(|tenant| format!("no tenant is called `{tenant}` in this configuration"));
+        kind.into_iter().chain(tenant).collect()
     }
 
     pub(super) fn query(&self) -> Result<String, Trouble> {
@@ -79,4 +107,41 @@ pub(super) fn number(told: &Value, field: &str) -> u64 {
 /// The first digits of a key, enough for people.
 pub(super) fn short(key: &str) -> &str {
     key.get(..12).unwrap_or(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::tests::config_with;
+
+    #[test]
+    fn an_address_is_taken_for_its_host() {
+        for typed in [
+            "busy.example.com",
+            "https://Busy.example.com:8443/a?b",
+            "http://busy.example.com",
+            "busy.example.com/a",
+        ] {
+            assert_eq!(host(typed), "busy.example.com", "{typed}");
+        }
+    }
+
+    #[test]
+    fn what_nobody_knows_is_told_and_what_is_known_is_not() {
+        let config = config_with(&[]);
+        let slips = |kind: &str, tenant: &str| {
+            let filter =
+                FilterArgs { kind: Some(kind.into()), tenant: Some(tenant.into()), ..FilterArgs::default() };
+            filter.slips(&config)
+        };
+        assert_eq!(slips("turnstile", Tenants::LOCAL), Vec::<String>::new());
+        let told = slips("nonsense", "nobody");
+        assert!(told[0].contains("no kind is called `nonsense`") && told[1].contains("`nobody`"), "{told:?}");
+    }
+
+    #[test]
+    fn a_limit_is_a_number_that_is_not_zero() {
+        assert_eq!((limit("1"), limit("5000")), (Ok(1), Ok(5000)));
+        assert!(limit("0").is_err() && limit("-1").is_err() && limit("many").is_err());
+    }
 }

@@ -9,8 +9,9 @@ use crate::output::harmless;
 use crate::{outcome, output, solve};
 use hyper::Method;
 use quittance::gateway::plain_json;
-use quittance::lifecycle::KeyPrefix;
+use quittance::lifecycle::{KeyHead, KeyPrefix};
 use quittance::{Key, Quittance};
+use quittance_gateway::OrderId;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -19,16 +20,37 @@ const LOOK: Duration = Duration::from_millis(500);
 /// In how many of these looks it is asked about the provider.
 const LOOKS: u32 = 4;
 
-/// The one dead letter that this key, or its beginning, names. What begins so stands in one place, so two are enough to read.
+/// The one dead letter that this key, its beginning, or the id that its caller was given names. What begins a key means that.
 pub(super) async fn find(office: &Office, typed: &str) -> Result<Value, Trouble> {
-    let Some(prefix) = KeyPrefix::parse(typed) else {
+    let (key, id) = (KeyPrefix::parse(typed), of_id(typed));
+    if key.is_none() && id.is_none() {
         let what = format!(
-            "`{}` is not an order: give {} to 64 of its hexadecimal digits",
+            "`{}` is not an order: give {} to 64 of its hexadecimal digits, or the id that its caller was given",
             harmless(typed),
             KeyPrefix::DIGITS_MIN
         );
         return Err(Trouble::new(Exit::Usage, what));
-    };
+    }
+    for prefix in [key, id].into_iter().flatten() {
+        if let Some(letter) = begun_with(office, &prefix).await? {
+            return Ok(letter);
+        }
+    }
+    let what = format!(
+        "there is no dead letter {}: `quittance dead list` shows those that there are",
+        harmless(typed)
+    );
+    Err(Trouble::new(Exit::Bad, what))
+}
+
+/// How the key begins of the order that has this id.
+fn of_id(typed: &str) -> Option<KeyPrefix> {
+    let id: OrderId = typed.parse().ok()?;
+    KeyPrefix::parse(&format!("{:01$x}", id.head().bits(), KeyHead::BITS as usize / 4))
+}
+
+/// What begins so stands in one place, so two are enough to read.
+async fn begun_with(office: &Office, prefix: &KeyPrefix) -> Result<Option<Value>, Trouble> {
     let after = prefix.before().map(|key| format!("&after={key}")).unwrap_or_default();
     let told: Value = office.read(&format!("/v1/admin/dead?limit=2{after}")).await?;
     let mut letters = told["orders"].as_array().cloned().unwrap_or_default();
@@ -37,11 +59,7 @@ pub(super) async fn find(office: &Office, typed: &str) -> Result<Value, Trouble>
         let what = format!("more than one dead letter begins with {prefix}: give more digits");
         return Err(Trouble::new(Exit::Usage, what));
     }
-    letters.pop().ok_or_else(|| {
-        let what =
-            format!("there is no dead letter {prefix}: `quittance dead list` shows those that there are");
-        Trouble::new(Exit::Bad, what)
-    })
+    Ok(letters.pop())
 }
 
 /// The key of a dead letter that can be acted upon.
@@ -149,4 +167,21 @@ pub(super) async fn note(office: &Office, typed: &str, words: &str) -> Result<Ex
     let _: Value = office.ask(Method::POST, &path, Some(&json!({ "text": words }))).await?;
     output::print(&format!("{} noted\n", short(&key)))?;
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_names_the_beginning_of_its_key() {
+        for first in [0x00, 0x9d, 0xff] {
+            let key = Key([first; 32]);
+            for is_from_stock in [false, true] {
+                let prefix = of_id(&OrderId::new(&key, is_from_stock).to_string()).unwrap();
+                assert!(prefix.begins(&key) && prefix.to_string().len() == 13, "{prefix}");
+            }
+        }
+        assert!(of_id("9d9d9d").is_none() && of_id("0").is_none() && of_id("").is_none());
+    }
 }

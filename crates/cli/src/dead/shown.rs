@@ -13,6 +13,7 @@ use quittance::gateway::plain_json;
 use quittance::lifecycle::{Money, Timestamp};
 use quittance_ports::Clock;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// How many are asked for at once.
@@ -72,20 +73,8 @@ pub(super) async fn list(office: &Office, query: &str, limit: usize, as_json: bo
         output::print(if divider == "[" { "[]\n" } else { "]\n" })?;
         return Ok(Exit::Done);
     }
-    let mut is_first = true;
-    let seen = pages(office, query, limit, |letters| {
-        let mut lines = String::new();
-        if std::mem::take(&mut is_first) && !letters.is_empty() {
-            _ = writeln!(
-                lines,
-                "{:<14}{:<8}{:<16}{:<10}{:<34}CAUSE",
-                "ORDER", "AGE", "KIND", "ATTEMPTS", "PAGE"
-            );
-        }
-        letters.iter().for_each(|letter| row(&mut lines, letter));
-        output::print(&lines)
-    })
-    .await?;
+    let mut table = Letters::default();
+    let seen = pages(office, query, limit, |letters| output::print(&table.rows(letters))).await?;
     match seen {
         0 if query.is_empty() => output::print("No dead letters: nothing waits for a person.\n")?,
         0 => output::print("No dead letters of this sort.\n")?,
@@ -98,7 +87,39 @@ fn age(letter: &Value, field: &str) -> String {
     roughly(SystemClock.now().since(Timestamp::from_millis(number(letter, field))))
 }
 
-fn row(lines: &mut String, letter: &Value) {
+/// A table that is told as it is read. It has a column for tenants from where there is more than one of them, under a heading of
+/// its own if that is late.
+#[derive(Default)]
+struct Letters {
+    tenants: BTreeSet<String>,
+    /// Whether the heading that was told last has the column; nothing, if none was.
+    headed: Option<bool>,
+}
+
+impl Letters {
+    fn rows(&mut self, letters: &[Value]) -> String {
+        let mut lines = String::new();
+        self.tenants.extend(letters.iter().filter_map(|letter| letter["tenant"].as_str()).map(str::to_owned));
+        let has_tenants = self.tenants.len() > 1;
+        if !letters.is_empty() && self.headed != Some(has_tenants) {
+            self.headed = Some(has_tenants);
+            let tenant = column(has_tenants, "TENANT");
+            _ = writeln!(
+                lines,
+                "{:<14}{:<8}{tenant}{:<16}{:<10}{:<34}CAUSE",
+                "ORDER", "AGE", "KIND", "ATTEMPTS", "PAGE"
+            );
+        }
+        letters.iter().for_each(|letter| row(&mut lines, letter, has_tenants));
+        lines
+    }
+}
+
+fn column(is_there: bool, tenant: &str) -> String {
+    if is_there { format!("{:<16}", cut(&harmless(tenant), 14)) } else { String::new() }
+}
+
+fn row(lines: &mut String, letter: &Value, has_tenants: bool) {
     let key = short(text(letter, "key"));
     if text(letter, "cause") == "unreadable" {
         _ = writeln!(lines, "{key:<14}the record cannot be read: {}", harmless(text(letter, "why")));
@@ -108,8 +129,9 @@ fn row(lines: &mut String, letter: &Value) {
     let note = letter["note"].as_str().map(|note| format!(" [{}]", cut(note, 60))).unwrap_or_default();
     _ = writeln!(
         lines,
-        "{key:<14}{:<8}{:<16}{:<10}{:<34}{}",
+        "{key:<14}{:<8}{}{:<16}{:<10}{:<34}{}",
         age(letter, "dead_ms"),
+        column(has_tenants, text(letter, "tenant")),
         harmless(text(letter, "kind")),
         number(letter, "attempts"),
         cut(&harmless(page), 32),
@@ -185,4 +207,24 @@ fn as_text(story: &Value) -> String {
         }
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn letter(tenant: &str) -> Value {
+        json!({ "key": "9d".repeat(32), "tenant": tenant, "kind": "turnstile", "attempts": 1, "dead_ms": 0, "why": "no word" })
+    }
+
+    #[test]
+    fn tenants_have_a_column_from_where_there_is_more_than_one() {
+        let mut table = Letters::default();
+        let alone = table.rows(&[letter("anna")]);
+        assert!(alone.contains("CAUSE") && !alone.contains("TENANT") && !alone.contains("anna"), "{alone}");
+        let both = table.rows(&[letter("anna"), letter("bert")]);
+        assert!(both.contains("TENANT") && both.contains("anna") && both.contains("bert"), "{both}");
+        let more = table.rows(&[letter("bert")]);
+        assert!(!more.contains("TENANT") && more.contains("bert"), "{more}");
+    }
 }

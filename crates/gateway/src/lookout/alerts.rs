@@ -4,10 +4,10 @@
 
 use super::announce::Announcement;
 use super::oldest::Oldest;
-use super::{Lookout, Seen};
+use super::{Lookout, Seen, marks};
 use crate::v1::spent_this_hour;
 use quittance_alert::{
-    Change, Counts, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds, Watchman,
+    Change, Counts, DeadLetters, Health, Named, Node, Pool, Readings, Rule, Thresholds, Watchman, words,
 };
 use quittance_engine::ProviderState;
 use quittance_lifecycle::Timestamp;
@@ -39,6 +39,8 @@ pub(super) struct Post {
     /// Since when there is something to write down that nobody has.
     unwritten: Option<Timestamp>,
     reworded: Timestamp,
+    /// Whether it has read what was counted before it came.
+    has_recalled: bool,
 }
 
 impl Post {
@@ -53,6 +55,7 @@ impl Post {
             age_bar: bars.dead_age,
             unwritten: None,
             reworded: Timestamp::ZERO,
+            has_recalled: false,
         }
     }
 
@@ -117,6 +120,7 @@ fn apply(notes: &mut Vec<AlertNote>, changes: Vec<Change>, now: Timestamp) -> Ve
                 let is_it = |note: &&mut AlertNote| note.rule == rule.name() && note.subject == subject;
                 if let Some(note) = notes.iter_mut().find(is_it) {
                     note.cleared = Some(now);
+                    note.words = words::what_was(&note.words).to_owned();
                     told.push(Announcement::of(note));
                 }
             }
@@ -163,11 +167,17 @@ impl Lookout {
             return;
         }
         let (version, sheet) = on_sheet(&seen.looks.sheets);
+        if !seen.post.has_recalled && seen.looks.has_books && seen.looks.has_roster {
+            seen.post.has_recalled = true;
+            seen.post.fleet.recall(now, marks::recalled(&sheet.marks, &seen.history));
+        }
         let changes = seen.post.fleet.hear(&standing(&sheet.alerts), &readings);
-        if !seen.post.is_turn(is_keeper, !changes.is_empty(), now) {
+        let is_unwritten = !changes.is_empty() || marks::is_due(&sheet.marks, now);
+        if !seen.post.is_turn(is_keeper, is_unwritten, now) {
             return;
         }
         let mut next = sheet.clone();
+        next.marks = marks::next(&sheet.marks, &seen.history, now);
         let told = apply(&mut next.alerts, changes, now);
         if now.since(seen.post.reworded) >= REWORD_SPAN {
             seen.post.reworded = now;
@@ -236,7 +246,7 @@ impl Lookout {
         if !looks.store_is_up {
             return readings;
         }
-        readings.counts = seen.history.counted().filter(|_| looks.has_books).as_ref().map(Counts::from);
+        readings.counts = seen.history.booked().filter(|_| looks.has_books).as_ref().map(Counts::from);
         readings.provider = Some((desk.engine().provider_name().to_owned(), self.health(seen)));
         readings.balance = self.account().1.and_then(|account| account.balance);
         if looks.has_roster {
@@ -253,11 +263,12 @@ impl Lookout {
     fn health(&self, seen: &Seen) -> Health {
         let roll = &seen.looks.roll;
         let alive = roll.nodes.iter().filter(|signed| roll.now.since(signed.seen) < SILENT_AFTER);
+        let mut paused = alive.map(|signed| &signed.card.vitals).filter(|vitals| vitals.is_paused).peekable();
         match self.inner.desk.engine().provider_state() {
             ProviderState::Paused { fault } => Health::Paused { code: fault.code },
-            _ if alive.clone().any(|signed| signed.card.vitals.is_paused) => {
-                Health::Paused { code: "something to another node".into() }
-            }
+            _ if paused.peek().is_some() => Health::Paused {
+                code: paused.find_map(|vitals| vitals.pause_code.clone()).unwrap_or_default(),
+            },
             ProviderState::Shut { is_broken: true, .. } => Health::Broken,
             _ => Health::Well,
         }
@@ -274,6 +285,7 @@ impl Lookout {
                 is_on: sheet.spec.is_on,
                 budget: sheet.spec.budget,
                 spent_this_hour: spent_this_hour(&sheet.spent, now).money,
+                price: sheet.price,
                 level,
                 fresh,
                 missed: pool.demand.missed,
@@ -348,13 +360,21 @@ mod tests {
         let raised = |n: u64| Change::Raised {
             rule: Rule::PoolStarves,
             subject: format!("pool{n}"),
-            words: "w".into(),
+            words: "it is empty: fill it".into(),
         };
         assert_eq!(apply(&mut notes, vec![raised(1)], now).len(), 1);
         assert_eq!((notes.len(), notes[0].cleared), (1, None));
         let all = (2..300).map(raised).collect();
         assert_eq!(apply(&mut notes, all, now).len(), ALERTS_MAX - 1, "there is an end to it");
         let cleared = Change::Cleared { rule: Rule::PoolStarves, subject: "pool1".into() };
-        assert_eq!(apply(&mut notes, vec![cleared], now)[0].event, "cleared");
+        let told = apply(&mut notes, vec![cleared], now + Duration::from_secs(90));
+        assert_eq!(
+            (told[0].event, told[0].words.as_str()),
+            ("cleared", "over after 90 seconds; it was: it is empty")
+        );
+        assert!(
+            notes.iter().any(|note| note.words == "it is empty"),
+            "nobody is told to do anything about it"
+        );
     }
 }

@@ -129,8 +129,7 @@ impl Looks {
         let (now, began) = (desk.clock().now(), Instant::now());
         if self.books_turn.is_due(BOOKS, is_watched) {
             let today = Day::of(now);
-            let from = history.day().map_or(today, |day| day.min(today));
-            let mut lines = desk.books(from, today).await?;
+            let mut lines = desk.books(history.day(today), today).await?;
             let (mut sum, mut before) = (Tally::default(), Tally::default());
             lines.iter().for_each(|(line, tally)| {
                 *(if line.day == today { &mut sum } else { &mut before }) += *tally;

@@ -17,8 +17,10 @@ const SAMPLES_MAX: usize = 720;
 /// What has been counted since this node began to look. The books begin anew each day; this goes on.
 #[derive(Clone, Copy, Debug, Default)]
 struct Grown {
+    /// Of the first look, and of the last one.
+    begun: u64,
     day: u64,
-    /// At the first look, and of the days before that one.
+    /// At the first look, and of the days before today, the day before the first look among them.
     before: Tally,
     passed: Tally,
     today: Tally,
@@ -35,10 +37,14 @@ fn less(mut a: Tally, b: &Tally) -> Tally {
 }
 
 impl Grown {
-    fn all(&self) -> Tally {
+    fn booked(&self) -> Tally {
         let mut all = self.passed;
         all += self.today;
-        less(all, &self.before)
+        all
+    }
+
+    fn all(&self) -> Tally {
+        less(self.booked(), &self.before)
     }
 }
 
@@ -71,15 +77,17 @@ pub(super) struct History {
 }
 
 impl History {
-    /// The first day whose books are to be read: what was counted between the last look and midnight counts, too.
-    pub(super) fn day(&self) -> Option<Day> {
-        self.grown.map(|grown| Day(grown.day))
+    /// The first day whose books are to be read: what was counted between the last look and midnight counts, too; and at the
+    /// first look what was counted before that, because the last hour may have begun yesterday.
+    pub(super) fn day(&self, today: Day) -> Day {
+        self.grown.map_or(Day(today.0.saturating_sub(1)), |grown| Day(grown.day).min(today))
     }
 
-    /// The books of today, and of the day of the last look if that was another one.
+    /// The books of today, and of the days since the last look; at the first, of the day before.
     pub(super) fn note(&mut self, at: Timestamp, today: Tally, before: Tally) {
         let day = Day::of(at).0;
-        let grown = self.grown.get_or_insert(Grown { day, before: today, passed: Tally::default(), today });
+        let first = Grown { begun: day, day, before: Tally::default(), passed: before, today };
+        let grown = self.grown.get_or_insert_with(|| Grown { before: first.booked(), ..first });
         if grown.day != day {
             grown.passed += before;
             grown.day = day;
@@ -101,6 +109,25 @@ impl History {
     /// What has been counted since this node began to look.
     pub(super) fn counted(&self) -> Option<Tally> {
         self.grown.map(|grown| grown.all())
+    }
+
+    /// The same, and what stood in the books of that day and the one before: what marks are counted in.
+    pub(super) fn booked(&self) -> Option<Tally> {
+        self.grown.map(|grown| grown.booked())
+    }
+
+    /// What the books of its day said at the last look.
+    pub(super) fn latest(&self) -> Option<(Timestamp, Tally)> {
+        Some((self.looks.back()?.0, self.grown?.today))
+    }
+
+    /// What [`booked`](Self::booked) would have said when the books of a day said this; nothing, if nobody knows.
+    pub(super) fn booked_when(&self, day: Day, mut said: Tally) -> Option<Tally> {
+        let grown = self.grown.filter(|grown| grown.begun == grown.day)?;
+        if day.0 == grown.day {
+            said += grown.passed;
+        }
+        (day.0 == grown.day || day.0 + 1 == grown.day).then_some(said)
     }
 
     /// What was counted lately, and in how much time.
@@ -179,12 +206,24 @@ mod tests {
     fn nothing_is_lost_at_midnight() {
         let mut history = History::default();
         history.note(at(MIDNIGHT - 5), paid(100), Tally::default());
-        assert_eq!(history.day(), Some(Day(19_999)));
+        assert_eq!(history.day(Day(20_000)), Day(19_999));
         history.note(at(MIDNIGHT - 1), paid(103), Tally::default());
         history.note(at(MIDNIGHT + 4), paid(2), paid(108));
         assert_eq!(history.counted(), Some(paid(10)), "eight before midnight, two after");
         let (lately, span) = history.lately();
         assert_eq!((lately.paid, span), (10, Duration::from_secs(9)));
+    }
+
+    #[test]
+    fn what_was_marked_before_a_restart_is_counted_from_also_across_midnight() {
+        let mut history = History::default();
+        assert_eq!(history.day(Day(20_000)), Day(19_999), "the hour may have begun yesterday");
+        history.note(at(MIDNIGHT + 600), paid(5), paid(100));
+        assert_eq!((history.counted(), history.booked()), (Some(paid(0)), Some(paid(105))));
+        assert_eq!(history.latest(), Some((at(MIDNIGHT + 600), paid(5))));
+        assert_eq!(history.booked_when(Day(20_000), paid(3)), Some(paid(103)), "two since then");
+        assert_eq!(history.booked_when(Day(19_999), paid(90)), Some(paid(90)), "fifteen");
+        assert_eq!(history.booked_when(Day(19_998), paid(90)), None);
     }
 
     #[test]

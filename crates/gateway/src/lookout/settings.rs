@@ -27,8 +27,8 @@ impl Default for AlertSettings {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Webhook {
     pub url: String,
-    /// With what the calls are signed; what follows from the node's own secret, if there is none.
-    pub secret: Option<[u8; 32]>,
+    /// With what the calls are signed.
+    pub secret: [u8; 32],
 }
 
 impl fmt::Debug for Webhook {

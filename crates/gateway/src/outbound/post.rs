@@ -6,9 +6,6 @@ use super::{Allowed, Outbound, sign};
 use crate::lookout::Webhook;
 use hyper::{Method, Uri};
 
-/// Whose secret follows from the node's own if the operator has set none; no tenant is called that.
-const ALERTS: &str = "/alerts";
-
 impl Outbound {
     /// Why it was not taken, without the address, which may be a secret.
     pub(crate) async fn post(&self, webhook: &Webhook, id: &str, body: &str) -> Result<(), String> {
@@ -21,8 +18,7 @@ impl Outbound {
             content_type: Some("application/json"),
             body: body.to_owned().into(),
         };
-        let secret = webhook.secret.unwrap_or_else(|| self.settings().secret_of(ALERTS));
-        let signed = sign::sign(&secret, id.to_owned(), self.clock.now(), &message.body);
+        let signed = sign::sign(&webhook.secret, id.to_owned(), self.clock.now(), &message.body);
         let call = self.caller.call(&message, &signed, &allowed);
         match tokio::time::timeout(self.settings().wait, call).await {
             Ok(Ok(status)) if status.is_success() => Ok(()),

@@ -22,9 +22,16 @@ pub(super) fn read_days(
     let (from, to) = (read("from", from)?, read("to", to)?);
     let to = to.unwrap_or_else(|| from.map_or(today, |from| from.max(today)));
     let from = from.unwrap_or_else(|| to.min(today));
-    if from > to || to - from >= most {
-        let words = format!("`from` is not after `to`, and there are at most {most} days between them.");
-        return Err(Refused::bad("from", words));
+    if from > to {
+        return Err(Refused::bad("from", "`from` is after `to`."));
+    }
+    // Whoever asks at the prompt has typed no `from`.
+    let days = to - from + 1;
+    if days > most {
+        return Err(Refused::bad(
+            "from",
+            format!("These are {days} days, and at most {most} are told at once."),
+        ));
     }
     Ok((Day(from), Day(to)))
 }

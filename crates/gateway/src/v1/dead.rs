@@ -336,7 +336,10 @@ pub(super) async fn import(
     // It has arrived whole, and within the limits of whoever listens: a letter may be larger than the order that it tells of.
     let body = to_bytes(request.into_body(), usize::MAX).await.map_err(|_| Code::BrokenBody.plain())?;
     let mut told = Imported { imported: 0, there_already: 0, refused: Vec::new(), refused_count: 0 };
+    // Some editors put a mark in front of a text that they save.
     let lines: Vec<(usize, &[u8])> = body
+        .strip_prefix("\u{feff}".as_bytes())
+        .unwrap_or(&body)
         .split(|byte| *byte == b'\n')
         .enumerate()
         .filter(|(_, line)| !line.trim_ascii().is_empty())

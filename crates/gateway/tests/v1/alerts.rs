@@ -4,6 +4,7 @@ use crate::receiver::{Receiver, signature};
 use crate::talk::Ask;
 use crate::world::{ADMIN, ANNA, Room, path_of};
 use quittance_gateway::{AlertSettings, Announcement, Gateway, GatewaySettings, Webhook};
+use quittance_ports::Sheet;
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -43,7 +44,7 @@ fn keep_watch(gateway: &Gateway) -> broadcast::Receiver<Announcement> {
 #[tokio::test]
 async fn an_alert_is_raised_called_out_seen_and_cleared() {
     let receiver = Receiver::start(&[500]).await;
-    let webhook = Webhook { url: receiver.url("/alerts/hook"), secret: Some([9; 32]) };
+    let webhook = Webhook { url: receiver.url("/alerts/hook"), secret: [9; 32] };
     let room = Room::set(settings(Some(webhook))).await;
     let mut announced = keep_watch(&room.gateway);
     let path = path_of(&room.place("broke-1").await.order(202));
@@ -84,6 +85,9 @@ async fn an_alert_is_raised_called_out_seen_and_cleared() {
     assert_eq!(cleared["seen_at"], seen["seen_at"]);
     let heard = receiver.next().await;
     assert!(heard.body.contains("\"event\":\"cleared\""), "{}", heard.body);
+    let told: Value = serde_json::from_str(&heard.body).unwrap();
+    let words = told["words"].as_str().unwrap();
+    assert!(words.starts_with("over after ") && words.ends_with("says ERROR_ZERO_BALANCE"), "{words}");
 }
 
 #[tokio::test]
@@ -139,4 +143,47 @@ async fn a_dead_letter_that_nobody_looks_at_is_told_after_a_day() {
     let drop = format!("/v1/admin/dead/{}/drop", dead["key"].as_str().unwrap());
     room.ask(Ask::new("POST", drop).key(ADMIN)).await.order(200);
     until(&room, |alert| alert["rule"] == "dead_letters_old" && !alert["cleared_at"].is_null()).await;
+}
+
+#[tokio::test]
+async fn what_the_provider_said_to_one_node_is_told_by_another() {
+    let room = Room::set(settings(None)).await;
+    room.sign_in(1, "here").await;
+    // Only the other one looks.
+    let there = room.neighbour(2, settings(None));
+    room.sign_in(2, "there").await;
+    keep_watch(&there);
+    room.place("broke-1").await.order(202);
+    let alert = until(&room, |alert| alert["rule"] == "provider_paused").await;
+    assert!(alert["words"].as_str().unwrap().contains("says ERROR_ZERO_BALANCE: "), "{alert}");
+}
+
+#[tokio::test]
+async fn what_was_counted_before_a_restart_is_counted_after_it() {
+    let few = |webhook| {
+        let mut settings = settings(webhook);
+        settings.alerts.thresholds.dead_new = 3;
+        settings
+    };
+    let room = Room::set(few(None)).await;
+    room.sign_in(1, "here").await;
+    let watching = tokio::spawn(room.gateway.lookout().clone().keep_watch());
+    let is_marked = async || {
+        let sheets = room.gateway.desk().roster().sheets().await.unwrap();
+        sheets.iter().any(|found| matches!(&found.sheet, Sheet::Alerts(sheet) if !sheet.marks.is_empty()))
+    };
+    while !is_marked().await {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    for n in 1..=3 {
+        room.run_out(&path_of(&room.place(&format!("die-{n}")).await.order(202))).await;
+    }
+    watching.abort();
+    let anew = room.neighbour(1, few(None));
+    keep_watch(&anew);
+    for n in 4..=5 {
+        room.run_out(&path_of(&room.place(&format!("die-{n}")).await.order(202))).await;
+    }
+    let alert = until(&room, |alert| alert["rule"] == "dead_letters_grow").await;
+    assert!(alert["words"].as_str().unwrap().starts_with("5 orders"), "{alert}");
 }

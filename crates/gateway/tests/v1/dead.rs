@@ -171,7 +171,7 @@ async fn letters_are_carried_from_one_store_to_another_once() {
     assert_eq!(some.text, "", "what cannot be read is nobody's");
 
     let body = format!(
-        "{}\n\nno JSON\n{{\"key\":\"x\"}}\n{}\n",
+        "\u{feff}{}\n\nno JSON\n{{\"key\":\"x\"}}\n{}\n",
         exported.text,
         read.to_string().replace(&whole, &broken)
     );

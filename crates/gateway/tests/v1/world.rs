@@ -171,6 +171,7 @@ impl Room {
     /// A node's card, as it is by now.
     pub(crate) async fn sign_in(&self, node: u64, name: &str) {
         let now = self.clock.now();
+        let own = if node == 1 { self.engine.vitals() } else { Vitals::default() };
         let card = Card {
             node,
             name: name.into(),
@@ -179,7 +180,7 @@ impl Room {
             started: now,
             at: now,
             skew_ms: None,
-            vitals: Vitals { is_paused: node == 1 && self.engine.paused().is_some(), ..Vitals::default() },
+            vitals: Vitals { is_paused: own.is_paused, pause_code: own.pause_code, ..Vitals::default() },
             demand: BTreeMap::new(),
         };
         self.gateway.desk().roster().sign_in(&card).await.unwrap();

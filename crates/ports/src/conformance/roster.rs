@@ -85,6 +85,7 @@ pub async fn a_card_is_read_back_and_replaced_by_the_next_of_its_node(roster: Ar
         panics: 10,
         released: Some(START),
         is_paused: true,
+        pause_code: Some("ERROR_ZERO_BALANCE".into()),
         store_was_away: true,
         has_spilled: true,
     };

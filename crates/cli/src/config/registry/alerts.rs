@@ -127,7 +127,7 @@ pub(super) static ROWS: &[Setting] = &[
     optional(
         WEBHOOK,
         Shape::WebAddress,
-        "who is called with each alert that is raised or cleared, by POST, signed",
+        "who is called with each alert that is raised or cleared, by POST, signed; it needs a secret",
     ),
     optional(
         "alerts.webhook_secret_env",

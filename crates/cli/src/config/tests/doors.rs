@@ -33,9 +33,10 @@ fn every_setting_can_come_through_the_environment_and_through_a_flag() {
     for row in settings().filter(|row| !row.is_open()) {
         let (default, variable) = ((row.default)(Preset::Default), row.variable().unwrap());
         let words = example(row.shape, default, file);
-        // What is about a server needs one to be about.
-        let start = || match row.path.strip_prefix("store.") {
-            Some(key) if key != "url" => Place::with_file("[store]\nurl = \"postgres://h/db\"\n"),
+        // What is about a server needs one to be about, and who is called must know who calls.
+        let start = || match row.path.split_once('.') {
+            Some(("store", key)) if key != "url" => Place::with_file("[store]\nurl = \"postgres://h/db\"\n"),
+            Some(("alerts", "webhook")) => Place::with_file("[alerts]\nwebhook_secret_env = \"HOOK\"\n"),
             _ => Place::empty(),
         };
         let by_env = start().env(&[(&variable, &words)]).load();

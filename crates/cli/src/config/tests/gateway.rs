@@ -97,6 +97,28 @@ fn a_webhook_secret_may_be_written_as_its_libraries_do() {
 }
 
 #[test]
+fn a_webhook_for_alerts_has_a_secret_that_whoever_is_called_knows_too() {
+    let hook = "[alerts]\nwebhook = \"https://hooks.example.org/t0\"\n";
+    complains(hook, &["alerts.webhook", "alerts.webhook_secret_env", "_file"]);
+    let named =
+        || Place::with_file(&format!("{hook}webhook_secret_env = \"HOOK\"\ncommand = [\"/no/such\"]\n"));
+    let digits = "0f".repeat(32);
+    let troubles = |place: Place| place.load().unwrap().alerts.troubles();
+    assert_eq!(
+        troubles(named().env(&[("HOOK", &digits)])),
+        ["`alerts.command` cannot be run: there is no file /no/such"]
+    );
+    let missing = troubles(named());
+    assert!(missing[0].contains("alerts.webhook_secret` is missing"), "{missing:?}");
+    let wrong = named().env(&[("HOOK", "s3cr3t")]).complaint();
+    assert!(
+        wrong.contains("alerts.webhook_secret") && wrong.contains("is there and cannot be used"),
+        "{wrong}"
+    );
+    assert!(!wrong.contains("s3cr3t"), "{wrong}");
+}
+
+#[test]
 fn one_key_is_said_in_one_way_and_is_long_enough() {
     let hash = KeyDigest::of(KEY);
     complains(

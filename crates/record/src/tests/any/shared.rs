@@ -4,7 +4,7 @@ use super::Any;
 use quittance_lifecycle::Money;
 use quittance_lifecycle::{LetterCause, LetterFilter};
 use quittance_pool::{Goal, Heard, Hours, Trust};
-use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed};
+use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed, Mark};
 use quittance_ports::{Card, Demand, LevelShown, PoolSheet, PoolSpec, Sheet, Spent, TrustSheet, Vitals};
 
 impl Any {
@@ -37,6 +37,7 @@ impl Any {
             panics: self.wide(),
             released: self.maybe(Self::moment),
             is_paused: self.flag(),
+            pause_code: self.maybe(Self::text),
             store_was_away: self.flag(),
             has_spilled: self.flag(),
         }
@@ -47,7 +48,10 @@ impl Any {
             0 => Sheet::Pool(self.pool()),
             1 => Sheet::Trust(self.trust()),
             2 => Sheet::Bulk(self.bulk()),
-            _ => Sheet::Alerts(AlertSheet { alerts: self.list(3, Self::alert) }),
+            _ => Sheet::Alerts(AlertSheet {
+                alerts: self.list(3, Self::alert),
+                marks: self.list(3, Self::mark),
+            }),
         }
     }
 
@@ -82,6 +86,19 @@ impl Any {
             raised: self.moment(),
             cleared: self.maybe(Self::moment),
             seen: self.maybe(Self::moment),
+        }
+    }
+
+    fn mark(&mut self) -> Mark {
+        Mark {
+            at: self.moment(),
+            dead: self.wide(),
+            attempts: self.wide(),
+            doubts: self.wide(),
+            untold: self.wide(),
+            solved: self.wide(),
+            recovered_by_poll: self.wide(),
+            spent: Money(self.wide()),
         }
     }
 

@@ -22,6 +22,7 @@ pub(super) fn cards() -> Vec<(&'static str, Written)> {
         panics: 10,
         released: Some(at(5)),
         is_paused: true,
+        pause_code: None,
         store_was_away: true,
         has_spilled: true,
     };
@@ -43,7 +44,10 @@ pub(super) fn cards() -> Vec<(&'static str, Written)> {
         ("never asked for".to_owned(), Demand::default()),
     ]);
     let keeping = Card { demand, ..fresh.clone() };
-    [("card", card), ("card-fresh", fresh), ("card-with-pools", keeping)]
+    let pause_code = Some("ERROR_\u{17b}ERO \"BALANCE\"".to_owned());
+    let paused =
+        Card { vitals: Vitals { is_paused: true, pause_code, ..Vitals::default() }, ..fresh.clone() };
+    [("card", card), ("card-fresh", fresh), ("card-with-pools", keeping), ("card-paused", paused)]
         .map(|(name, card)| (name, Written::Card(Box::new(card))))
         .into()
 }

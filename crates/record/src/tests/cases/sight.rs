@@ -6,7 +6,7 @@ use quittance_lifecycle::{
     Attempt, Beat, DeadCause, Entry, Event, Fault, FaultClass, Key, LetterCause, LetterFilter, Money, Order,
     Phase, Progress, Story, Terms,
 };
-use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed, Sheet};
+use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed, Mark, Sheet};
 use std::sync::Arc;
 
 pub(super) fn terms() -> Vec<(&'static str, Written)> {
@@ -81,10 +81,23 @@ pub(super) fn sheets() -> Vec<(&'static str, Written)> {
     };
     let standing =
         AlertNote { subject: String::new(), is_grave: false, cleared: None, seen: None, ..alert.clone() };
+    let mark = Mark {
+        at: at(30),
+        dead: 1,
+        attempts: 2,
+        doubts: 3,
+        untold: 4,
+        solved: 5,
+        recovered_by_poll: 6,
+        spent: Money(2990),
+    };
+    let marks = vec![Mark { at: at(29), ..Mark::default() }, mark];
+    let marked = AlertSheet { alerts: vec![standing.clone()], marks };
     [
         ("sheet-bulk", whole),
         ("sheet-bulk-begun", Sheet::Bulk(begun)),
-        ("sheet-alerts", Sheet::Alerts(AlertSheet { alerts: vec![alert, standing] })),
+        ("sheet-alerts", Sheet::Alerts(AlertSheet { alerts: vec![alert, standing], marks: Vec::new() })),
+        ("sheet-alerts-marked", Sheet::Alerts(marked)),
         ("sheet-alerts-none", Sheet::Alerts(AlertSheet::default())),
     ]
     .map(|(name, sheet)| (name, Written::Sheet(Box::new(sheet))))

@@ -1,0 +1,76 @@
+//! What alerts tell people to do, held against what there is: somebody types it at three in the morning.
+
+use crate::Cli;
+use crate::config::settings;
+use clap::Parser;
+use quittance_alert::{Counts, DeadLetters, Health, Node, Pool, Readings, Rule, Thresholds, Watchman};
+use quittance_lifecycle::{Money, Timestamp};
+use std::collections::BTreeMap;
+
+/// Everything that can be wrong at once, with a provider in this state.
+fn all_wrong(second: u64, health: Health) -> Readings {
+    let pool = Pool {
+        name: "warm".into(),
+        is_on: true,
+        budget: Some(Money(1000)),
+        spent_this_hour: Money(1000),
+        price: None,
+        level: 4,
+        fresh: 0,
+        missed: second,
+    };
+    let counts = Counts {
+        dead: second,
+        attempts: second,
+        doubts: second,
+        untold: second,
+        solved: second,
+        recovered_by_poll: second,
+        spent: Money(second * 1000),
+    };
+    Readings {
+        at: Timestamp::from_millis(1_794_800_000_000 + second * 1000),
+        store_is_up: false,
+        here: "here".into(),
+        dead: Some(DeadLetters { count: 3, oldest: Some(Timestamp::ZERO) }),
+        counts: Some(counts),
+        provider: Some(("main".into(), health)),
+        balance: Some(Money(1000)),
+        pools: Some(vec![pool]),
+        nodes: Some(vec![Node { name: "there".into(), is_silent: true, has_spilled: true }]),
+    }
+}
+
+/// By rule.
+fn words() -> BTreeMap<&'static str, String> {
+    let mut words = BTreeMap::new();
+    for health in [Health::Broken, Health::Paused { code: "ERROR_ZERO_BALANCE".into() }] {
+        let mut watchman = Watchman::new(Thresholds::default(), Rule::ALL.iter().copied());
+        for second in (0..=1200).step_by(30) {
+            watchman.hear(&Default::default(), &all_wrong(second, health.clone()));
+        }
+        let said = watchman.words(&all_wrong(1200, health)).into_iter();
+        words.extend(said.map(|((rule, _), words)| (rule.name(), words)));
+    }
+    assert_eq!(words.len(), Rule::ALL.len(), "each rule is to say something: {words:?}");
+    words
+}
+
+#[test]
+fn every_command_setting_and_address_that_an_alert_names_is_there() {
+    let (known, api) = (settings().map(|setting| setting.path), quittance_gateway::v1::openapi());
+    let known: Vec<&str> = known.collect();
+    for (rule, words) in words() {
+        for quoted in words.split('`').skip(1).step_by(2) {
+            match quoted.split_once(' ') {
+                Some(("quittance", _)) => {
+                    if let Err(wrong) = Cli::try_parse_from(quoted.split(' ')) {
+                        panic!("{rule}: {quoted}: {wrong}");
+                    }
+                }
+                Some(("POST", path)) => assert!(api.contains(&format!("\"{path}\"")), "{rule}: {quoted}"),
+                _ => assert!(known.contains(&quoted), "{rule}: {quoted}"),
+            }
+        }
+    }
+}
