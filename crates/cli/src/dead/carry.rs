@@ -16,7 +16,6 @@ use std::path::{Path, PathBuf};
 const PORTION_BYTES: usize = 1024 * 1024;
 /// More than any letter that there is: whatever goes on for so long without a line break is something else.
 const LINE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Of a line, so much tells what it is.
 const HEAD_BYTES: usize = 128;
 
@@ -140,10 +139,6 @@ pub(super) async fn import(office: &Office, file: &Path, as_json: bool) -> Resul
         let read =
             io::Read::take(&mut lines, LINE_BYTES_MAX).read_until(b'\n', &mut line).map_err(not_read)?;
         let is_last = read == 0;
-        // Some editors leave a mark at the beginning of a file, which is no part of it.
-        if next == 1 && line.starts_with(BYTE_ORDER_MARK) {
-            line.drain(..BYTE_ORDER_MARK.len());
-        }
         if !portion.is_empty() && (is_last || portion.len() + line.len() > PORTION_BYTES) {
             taken.send(office, std::mem::take(&mut portion), first).await?;
             first = next;
