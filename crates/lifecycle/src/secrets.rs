@@ -13,8 +13,20 @@ use alloc::vec::Vec;
 pub const CONCEALED: &str = "***";
 
 /// What makes a name that of a secret.
-const SECRET_WORDS: [&str; 9] =
-    ["cookie", "pass", "login", "clientkey", "apikey", "api_key", "pingback", "token", "secret"];
+const SECRET_WORDS: [&str; 12] = [
+    "cookie",
+    "pass",
+    "login",
+    "clientkey",
+    "apikey",
+    "api_key",
+    "api-key",
+    "pingback",
+    "token",
+    "secret",
+    "authorization",
+    "header",
+];
 
 /// Shorter ones are in every other word.
 const PART_BYTES_MIN: usize = 4;
