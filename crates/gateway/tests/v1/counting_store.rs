@@ -6,7 +6,7 @@ use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::{
     Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
 };
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// What is said of such a record; it may hold anything.
@@ -15,7 +15,8 @@ pub(crate) const BROKEN: &str = "<b>no JSON</b> \u{1b}[2J";
 pub(crate) struct CountingStore {
     inner: FlakyStore,
     calls: Mutex<Vec<&'static str>>,
-    broken: Mutex<BTreeSet<Key>>,
+    /// Each with whether a later version wrote it.
+    broken: Mutex<BTreeMap<Key, bool>>,
 }
 
 impl CountingStore {
@@ -28,12 +29,12 @@ impl CountingStore {
         std::mem::take(&mut *self.calls.lock().unwrap())
     }
 
-    pub(crate) fn break_record(&self, key: Key) {
-        self.broken.lock().unwrap().insert(key);
+    pub(crate) fn break_record(&self, key: Key, is_later: bool) {
+        self.broken.lock().unwrap().insert(key, is_later);
     }
 
     fn is_broken(&self, key: &Key) -> bool {
-        self.broken.lock().unwrap().contains(key)
+        self.broken.lock().unwrap().contains_key(key)
     }
 
     fn asked(&self, what: &'static str) -> &FlakyStore {
@@ -96,6 +97,17 @@ impl Store for CountingStore {
     }
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.asked("purge").purge(now, limit).await
+    }
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        let inner = self.asked("discard");
+        let is_later = self.broken.lock().unwrap().get(key).copied();
+        match is_later {
+            None => return Ok(false),
+            Some(true) => return Err(StoreError::Corrupt { key: *key, detail: BROKEN.into() }),
+            Some(false) => {}
+        }
+        self.broken.lock().unwrap().remove(key);
+        inner.discard(key).await
     }
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
         self.asked("count").count(line, tally).await
