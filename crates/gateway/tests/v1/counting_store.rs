@@ -37,6 +37,13 @@ impl CountingStore {
         self.broken.lock().unwrap().contains_key(key)
     }
 
+    fn read(&self, key: &Key) -> Result<(), StoreError> {
+        if self.is_broken(key) {
+            return Err(StoreError::Corrupt { key: *key, detail: BROKEN.into() });
+        }
+        Ok(())
+    }
+
     fn asked(&self, what: &'static str) -> &FlakyStore {
         self.calls.lock().unwrap().push(what);
         &self.inner
@@ -46,9 +53,7 @@ impl CountingStore {
 #[async_trait]
 impl Store for CountingStore {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        if self.is_broken(key) {
-            return Err(StoreError::Corrupt { key: *key, detail: BROKEN.into() });
-        }
+        self.read(key)?;
         self.asked("load").load(key).await
     }
     async fn commit(
@@ -58,6 +63,7 @@ impl Store for CountingStore {
         tally: &Tally,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
+        self.read(&next.key)?;
         self.asked("commit").commit(expected, next, tally, at).await
     }
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
@@ -103,7 +109,7 @@ impl Store for CountingStore {
         let is_later = self.broken.lock().unwrap().get(key).copied();
         match is_later {
             None => return Ok(false),
-            Some(true) => return Err(StoreError::Corrupt { key: *key, detail: BROKEN.into() }),
+            Some(true) => self.read(key)?,
             Some(false) => {}
         }
         self.broken.lock().unwrap().remove(key);
