@@ -95,6 +95,10 @@ impl Store for Timed {
         self.inner.purge(now, limit).await
     }
 
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        self.inner.discard(key).await
+    }
+
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
         self.inner.count(line, tally).await
     }

@@ -27,7 +27,7 @@ Examples:
   quittance dead show 3f9a2c         its whole story, and what a replay would do
   quittance dead note 3f9a2c 'asked the provider, ticket 4711'
   quittance dead replay 3f9a2c       try again, and wait for the outcome
-  quittance dead drop 3f9a2c         give it up for good
+  quittance dead drop 3f9a2c         give it up for good; of what cannot be read, the record is removed
   quittance dead replay --all --dry-run               how many, and what it would cost
   quittance dead replay --site shop.example.org --rate 20/s --yes
   quittance dead replay --resume     go on with what was interrupted
@@ -49,7 +49,7 @@ put it into QUITTANCE_ADMIN_KEY.
 
 Exit codes:
   0  done (replay: all of them were answered)
-  1  there is no such dead letter, or what was replayed failed or died again
+  1  there is no such dead letter, what was replayed failed or died again, or its record cannot be read
   2  the command was not understood, the key names more than one, or a great many need --yes
   3  the result could not be written
   4  the configuration is wrong

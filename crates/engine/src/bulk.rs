@@ -6,7 +6,7 @@
 
 use crate::{Applied, Engine, lock};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Event, LetterFilter, Order, Tally, Timestamp};
+use quittance_lifecycle::{Event, Key, LetterFilter, Order, Tally, Timestamp};
 use quittance_ports::{
     BulkSheet, Commit, Deed, Sheet, SheetFound, SheetWritten, StoreError, Version, Versioned, Which,
 };
@@ -51,6 +51,14 @@ pub enum Adopted {
     NoLetter,
 }
 
+/// What became of a letter that a person has given up.
+#[derive(Debug)]
+pub enum Dropped {
+    /// Nobody could read its record. It is gone, and the key is free.
+    Discarded,
+    Told(Applied),
+}
+
 /// When this node last looked, and whether there was anything to do.
 #[derive(Default)]
 pub(crate) struct BulkWatch {
@@ -71,6 +79,20 @@ fn is_meant(sheet: &BulkSheet, order: &Order) -> bool {
 }
 
 impl Engine {
+    /// Gives a dead letter up for good, also if nobody can read it. One that a later version wrote is left for it, with the
+    /// error that reading it has.
+    pub async fn drop_letter(&self, key: &Key) -> Result<Dropped, StoreError> {
+        match self.drop_dead(key).await {
+            Err(StoreError::Corrupt { .. }) => {}
+            applied => return applied.map(Dropped::Told),
+        }
+        if self.world.store.discard(key).await? {
+            return Ok(Dropped::Discarded);
+        }
+        // Somebody was quicker, or it can be read again.
+        self.drop_dead(key).await.map(Dropped::Told)
+    }
+
     /// Has every dead letter that fits, and is one now, replayed or dropped, so many a second.
     pub async fn begin_bulk(
         &self,
@@ -232,7 +254,7 @@ impl Engine {
             }
             let page = self.world.store.list(Which::Dead, sheet.after.as_ref(), PAGE).await?;
             let mut is_last = page.len() < PAGE;
-            let mut meant = Vec::new();
+            let (mut meant, mut unreadable) = (Vec::new(), Vec::new());
             for found in page {
                 if left == 0 {
                     is_last = false;
@@ -246,13 +268,17 @@ impl Engine {
                             meant.push(found);
                         }
                     }
-                    Err(unreadable) => {
-                        sheet.after = Some(unreadable.key);
-                        sheet.passed_over += u64::from(sheet.filter.fits_unreadable());
+                    Err(found) => {
+                        sheet.after = Some(found.key);
+                        if sheet.filter.fits_unreadable() {
+                            left -= usize::from(sheet.deed == Deed::Drop);
+                            unreadable.push(found.key);
+                        }
                     }
                 }
             }
             self.do_all(&mut sheet, meant).await?;
+            self.discard_all(&mut sheet, &unreadable).await?;
             if is_last {
                 sheet.ended = Some(self.now());
             }
@@ -286,6 +312,25 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// What nobody can read cannot be sent on its way, only given up.
+    async fn discard_all(&self, sheet: &mut BulkSheet, keys: &[Key]) -> Result<(), StoreError> {
+        if sheet.deed == Deed::Replay {
+            sheet.passed_over += keys.len() as u64;
+            return Ok(());
+        }
+        for some in keys.chunks(AT_ONCE) {
+            for discarded in join_all(some.iter().map(|key| self.world.store.discard(key))).await {
+                match discarded {
+                    Ok(true) => sheet.done += 1,
+                    // It can be read again, or a later version can read it.
+                    Ok(false) | Err(StoreError::Corrupt { .. }) => sheet.passed_over += 1,
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn do_one(&self, sheet: &BulkSheet, found: Versioned) -> Result<bool, StoreError> {

@@ -24,7 +24,7 @@ mod wait;
 mod work;
 
 pub use apply::Applied;
-pub use bulk::{Adopted, BULKS_MAX, BulkError, PER_SECOND_MAX};
+pub use bulk::{Adopted, BULKS_MAX, BulkError, Dropped, PER_SECOND_MAX};
 pub use callback::{CallbackAddress, Heard, NotSafe};
 pub use gate::ProviderState;
 pub use lifetimes::{LifeRule, TrustShown, show_trust, with_life_rules};

@@ -55,7 +55,7 @@ fn not_accepted(error: &StoreError) -> String {
     match error {
         StoreError::Unavailable { .. } => "the order could not be accepted: place it again".into(),
         StoreError::Corrupt { .. } => {
-            "the record of this order cannot be read, and nobody knows whether it was paid for: a person must look".into()
+            "the record of this order cannot be read, and nobody knows whether it was paid for: the operator drops it (`quittance dead drop`), and then it can be placed again".into()
         }
     }
 }

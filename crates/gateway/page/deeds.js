@@ -18,7 +18,7 @@ function priceOf(letters) {
 }
 
 /** Of these nobody may know what they have cost: an attempt of theirs may have been paid for. */
-const isInDoubt = (letter) => letter.cause === 'doubt' || letter.possible_doubles > 0;
+const isInDoubt = (letter) => letter.cause === 'doubt' || letter.cause === 'unreadable' || letter.possible_doubles > 0;
 
 /** One that died only after its answer had come was paid for, whatever is known of the price. */
 export function spentOn(letter, given) {
@@ -135,7 +135,7 @@ export async function all(deed, filter) {
         isReplay && ['Would pay', count(said.would_pay)],
         isReplay && ['What it costs', costWords({ paying: said.would_pay, micros: said.cost_micros, unpriced: said.unpriced })],
         isReplay && said.not_allowed > 0 && ['Passed over, not allowed any more', count(said.not_allowed)],
-        said.unreadable > 0 && ['Passed over, unreadable', count(said.unreadable)],
+        isReplay && said.unreadable > 0 && ['Passed over, unreadable', count(said.unreadable)],
       ]),
       isReplay && said.unpriced > 0 ? el('p', {}, `Nobody knows the price of ${count(said.unpriced)} of them.`) : null,
       isReplay && said.may_pay_twice > 0 ? el('p', {}, el('strong', {}, `${count(said.may_pay_twice)} may be paid for a second time.`)) : null,

@@ -51,8 +51,9 @@ const reason = (letter) => el('span', { class: 'why' }, el('strong', {}, CAUSES[
 const CAN_PICK = 'tbody input[type="checkbox"]';
 
 function rowOf(letter, picked, changed) {
+  const drop = button('Drop…', () => one('drop', letter).then((done) => done && changed(true)), { class: 'small quiet', 'data-deed': 'drop', 'aria-label': `Drop ${letter.key.slice(0, 12)}…` });
   if (letter.cause === 'unreadable') {
-    return { cells: ['', el('span', { class: 'key' }, letter.key.slice(0, 12)), reason(letter), '', '', '', ''] };
+    return { cells: ['', el('span', { class: 'key' }, letter.key.slice(0, 12)), reason(letter), '', '', '', el('span', { class: 'acts' }, drop)] };
   }
   const pick = el('input', { type: 'checkbox', 'aria-label': `Pick ${letter.key.slice(0, 12)}`, on: { change: () => {
     if (pick.checked) picked.set(letter.key, letter);
@@ -66,8 +67,7 @@ function rowOf(letter, picked, changed) {
     el('span', { class: 'what' }, letter.kind, clipped(letter.site), el('span', { class: 'soft' }, clipped(letter.tenant))),
     [el('span', { class: 'narrow' }, 'Dead '), ago(letter.dead_ms)],
     [el('span', { class: 'narrow' }, 'Spent '), spentOn(letter, { isShort: true })],
-    el('span', { class: 'acts' }, button('Replay…', () => one('replay', letter).then((done) => done && changed(true)), { class: 'small', 'data-deed': 'replay', title: REPLAYS[letter.on_replay] ?? null, 'aria-label': `Replay ${letter.key.slice(0, 12)}…` }),
-      button('Drop…', () => one('drop', letter).then((done) => done && changed(true)), { class: 'small quiet', 'data-deed': 'drop', 'aria-label': `Drop ${letter.key.slice(0, 12)}…` })),
+    el('span', { class: 'acts' }, button('Replay…', () => one('replay', letter).then((done) => done && changed(true)), { class: 'small', 'data-deed': 'replay', title: REPLAYS[letter.on_replay] ?? null, 'aria-label': `Replay ${letter.key.slice(0, 12)}…` }), drop),
   ] };
 }
 

@@ -25,7 +25,7 @@ const SECRET_WORDS: [&str; 12] = [
     "token",
     "secret",
     "authorization",
-    "header",
+    "headers",
 ];
 
 /// Shorter ones are in every other word.

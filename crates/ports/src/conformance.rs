@@ -139,6 +139,7 @@ macro_rules! conformance {
             purge_stops_at_its_limit_and_begins_with_the_oldest
             what_lives_again_is_not_purged
             what_is_kept_until_the_end_of_time_is_kept
+            only_what_nobody_can_read_is_discarded
 
             books_add_up_with_the_commits
             a_lost_race_is_not_booked

@@ -1,6 +1,6 @@
 //! Where orders are written down. One verb writes, [`Store::commit`], and it is a compare-and-swap: losing a race
 //! is an answer, and says who won. Another gives away what stands on a shelf, [`Store::take`], because whoever would have to
-//! read it first could not be quick. Indices (`due`, `shelf`, `forget_at`) are derived from the order, so a store
+//! read it first could not be quick. A third, [`Store::discard`], is for a person and for what nobody can read. Indices (`due`, `shelf`, `forget_at`) are derived from the order, so a store
 //! knows no rule and the engine cannot tell stores apart.
 
 use crate::watch::Watch;
@@ -26,7 +26,8 @@ pub struct Versioned {
     pub order: Arc<Order>,
 }
 
-/// A record that is there and cannot be understood. It is reported and left alone: a person must look.
+/// A record that is there and cannot be understood. It is reported and left alone until a person [discards](Store::discard)
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
     pub key: Key,
@@ -212,6 +213,12 @@ pub trait Store: Send + Sync {
     /// Removes up to `limit` orders that may be forgotten by `now`, those that could be forgotten first and then by
     /// key, and says how many it removed. It wakes nobody.
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError>;
+
+    /// Removes the record of this key if nobody can read it, with all that the indices say of it, and says whether there
+    /// was one; durable when it returns. The key is free then, and its versions go on growing. A readable record is left
+    /// alone. So is one that a later version wrote: others can read it, and the error is the one that reading it has. It
+    /// wakes nobody.
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError>;
 
     /// Adds to the books what changed no order.
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError>;

@@ -63,7 +63,7 @@ pub use quittance_store_postgres::{self as postgres, PostgresStore, Settings as 
 #[cfg(feature = "redis")]
 pub use quittance_store_redis::{self as redis, RedisStore, Settings as RedisSettings};
 
-use quittance_engine::{Applied, Engine, Outcome};
+use quittance_engine::{Applied, Dropped, Engine, Outcome};
 use quittance_gateway::{CallbackDoor, Gateway};
 use quittance_lifecycle::{Answer, DeadCause, FailCause, Fault, Tally};
 use quittance_ports::Clock;
@@ -217,9 +217,11 @@ impl Quittance {
         Ok(matches!(self.engine.replay(key).await?, Applied::Advanced { .. }))
     }
 
-    /// Gives a dead letter up for good; says whether there was one.
+    /// Gives a dead letter up for good; says whether there was one. The record of one that nobody can read is removed, which
+    /// frees its key.
     pub async fn drop_dead(&self, key: &Key) -> Result<bool, StoreError> {
-        Ok(matches!(self.engine.drop_dead(key).await?, Applied::Advanced { .. }))
+        let dropped = self.engine.drop_letter(key).await?;
+        Ok(matches!(dropped, Dropped::Discarded | Dropped::Told(Applied::Advanced { .. })))
     }
 
     /// The books of these days, both included.

@@ -51,6 +51,12 @@ impl fmt::Display for Flaw {
 }
 
 impl RecordError {
+    /// Whether a later version of Quittance may have written it: then nothing is wrong with it, and others can read it.
+    #[must_use]
+    pub const fn is_later(&self) -> bool {
+        matches!(self, Self::UnknownVersion { .. } | Self::UnknownName { .. })
+    }
+
     pub(crate) fn unknown_name(
         field: &'static str,
         found: &str,

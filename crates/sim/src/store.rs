@@ -137,6 +137,12 @@ impl Store for RudeStore {
         self.inner.purge(now, limit).await
     }
 
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        self.go("discarding").await?;
+        let reply = self.inner.discard(key).await;
+        self.come_back("discarding", reply).await
+    }
+
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
         self.go("counting").await?;
         let reply = self.inner.count(line, tally).await;

@@ -88,6 +88,7 @@ impl<'a> Batch<'a> {
                 }
                 // These come alone and never get here; if they did they would do nothing.
                 Task::Purge { .. } => Ok(Done::Purged(0)),
+                Task::Discard(_) => Ok(Done::Discarded(false)),
                 Task::CloseBooks { .. } => Ok(Done::Closed(true)),
             };
             batch.answers.push(answer);
@@ -258,7 +259,7 @@ fn stands(
             Found::Whole(kept) if kept.versioned.order.key == *key => return Ok(Ok(Some(kept))),
             Found::Whole(_) | Found::Gone => {}
             // If it cannot even say whose it is, it may be this one.
-            Found::Broken(broken) => return Ok(Err(shared.set_aside(key, id, &broken.detail))),
+            Found::Broken(broken) => return Ok(Err(shared.set_aside(key, id, &broken.unreadable.detail))),
         }
     }
     Ok(Ok(None))

@@ -60,8 +60,23 @@ pub(crate) struct Ledger {
     shelves: Shelves,
     takers: Takers,
     forgettable: BTreeSet<(Timestamp, u64, i64)>,
-    /// Rows that nobody can read, and why. They are in no other index but, until it rings, their alarm.
-    broken: BTreeMap<Key, String>,
+    /// Rows that nobody can read. They count in no other index but, until it rings, their alarm.
+    broken: BTreeMap<Key, SetAside>,
+    /// Rows that were discarded: whoever read one before it went must not set it aside again.
+    discarded: BTreeSet<i64>,
+}
+
+/// Why the row of a key cannot be read, and where it is. One row may be told under two keys, and two rows under one.
+#[derive(Default)]
+struct SetAside {
+    why: String,
+    rows: BTreeSet<i64>,
+    /// When it is, or was, told of.
+    tells_at: Option<Timestamp>,
+    /// Whether it could be read once: then the other indices still know it.
+    was_good: bool,
+    /// Whether it was listed under another key while it could be read: then its own may be what is damaged.
+    is_stray: bool,
 }
 
 /// An alarm that has rung.
@@ -112,6 +127,7 @@ impl Ledger {
             takers: rows.iter().filter_map(taker).collect(),
             forgettable: rows.iter().filter_map(forget).collect(),
             broken: BTreeMap::new(),
+            discarded: BTreeSet::new(),
         }
     }
 
@@ -122,7 +138,12 @@ impl Ledger {
     }
 
     pub(crate) fn why_broken(&self, key: &Key) -> Option<&String> {
-        self.broken.get(key)
+        self.broken.get(key).map(|found| &found.why)
+    }
+
+    /// The rows that were told under this key, if it was told of.
+    pub(crate) fn rows_set_aside(&self, key: &Key) -> Option<Vec<i64>> {
+        self.broken.get(key).map(|found| found.rows.iter().copied().collect())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -135,7 +156,7 @@ impl Ledger {
 
     /// All that cannot be read, in the order of their keys.
     pub(crate) fn broken(&self) -> impl Iterator<Item = (&Key, &String)> {
-        self.broken.iter()
+        self.broken.iter().map(|(key, found)| (key, &found.why))
     }
 
     /// Moves a row from where it was to where it is; nothing is where it was made, or where it is gone.
@@ -192,18 +213,73 @@ impl Ledger {
 
     /// Takes a row that cannot be read out of the way of the others. Its alarm stays: it is told when it rings.
     pub(crate) fn set_aside(&mut self, key: &Key, id: i64, why: String) {
-        let row = (prefix(key), id);
-        for rows in [&mut self.keys, &mut self.open, &mut self.dead] {
-            rows.remove(&row);
+        if self.discarded.contains(&id) {
+            return;
         }
-        self.broken.insert(*key, why);
+        let row = (prefix(key), id);
+        let was_listed = self.keys.remove(&row);
+        self.open.remove(&row);
+        self.dead.remove(&row);
+        let found = self.broken.entry(*key).or_default();
+        found.why = why;
+        if found.rows.insert(id) {
+            found.was_good = true;
+            found.is_stray |= !was_listed;
+        }
+    }
+
+    /// The same for a row that could not be read when the store was opened, and is in no index yet.
+    pub(crate) fn never_good(&mut self, key: &Key, id: i64, why: String, due: Option<Timestamp>) {
+        let found = self.broken.entry(*key).or_default();
+        found.why = why;
+        found.rows.insert(id);
+        self.tell_at(due, key, id);
     }
 
     /// When the row that was set aside is told of.
     pub(crate) fn tell_at(&mut self, due: Option<Timestamp>, key: &Key, id: i64) {
-        if let Some(at) = due {
-            self.alarms.insert((at, *key), id);
+        let Some(at) = due else { return };
+        self.alarms.insert((at, *key), id);
+        if let Some(found) = self.broken.get_mut(key) {
+            found.tells_at = Some(at);
         }
+    }
+
+    /// Nothing more is told of this key, nor of the rows that were erased, under whatever keys they were told.
+    pub(crate) fn discard(&mut self, key: &Key, erased: &BTreeSet<i64>) {
+        for id in erased {
+            self.set_aside(key, *id, String::new());
+        }
+        self.discarded.extend(erased);
+        for found in self.broken.values_mut() {
+            found.rows.retain(|id| !erased.contains(id));
+        }
+        let is_over = |(of, found): (&Key, &SetAside)| (of == key || found.rows.is_empty()).then_some(*of);
+        let over: Vec<Key> = self.broken.iter().filter_map(is_over).collect();
+        for key in over {
+            let Some(found) = self.broken.remove(&key) else { continue };
+            if let Some(at) = found.tells_at {
+                self.alarms.remove(&(at, key));
+            }
+            if found.was_good {
+                self.strike_off(&key, erased);
+            }
+            if found.is_stray {
+                for rows in [&mut self.keys, &mut self.open, &mut self.dead] {
+                    rows.retain(|(_, id)| !erased.contains(id));
+                }
+            }
+        }
+    }
+
+    /// Takes a row that could be read once out of every index. Its moments may be what is damaged, so all are walked
+    /// through; what rots while the store is open is rare.
+    fn strike_off(&mut self, key: &Key, erased: &BTreeSet<i64>) {
+        self.claimed.remove(key);
+        self.alarms.retain(|(_, of), id| of != key && !erased.contains(id));
+        self.shelves.retain(|(.., of)| of != key);
+        self.takers.retain(|(.., of)| of != key);
+        self.forgettable.retain(|(.., id)| !erased.contains(id));
     }
 
     /// What has rung by `now`, put off to `until`.
@@ -215,7 +291,7 @@ impl Ledger {
         {
             let ((at, key), id) = entry.remove_entry();
             match self.broken.get(&key) {
-                Some(why) => claims.broken.push((key, why.clone())),
+                Some(found) => claims.broken.push((key, found.why.clone())),
                 None => claims.rung.push(Rung { at, key, id, lapses: at.max(until) }),
             }
         }
@@ -297,7 +373,7 @@ impl Ledger {
         let listed =
             which != Which::Open && after.zip(through).is_none_or(|(after, through)| *after < through);
         let broken = listed.then(|| self.broken.range((from, to)));
-        let broken = broken.into_iter().flatten().map(|(key, why)| (*key, why.clone())).collect();
+        let broken = broken.into_iter().flatten().map(|(key, found)| (*key, found.why.clone())).collect();
         Page { ids, broken, through }
     }
 

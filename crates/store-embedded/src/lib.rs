@@ -28,7 +28,7 @@
 //! # When something is wrong
 //!
 //! A row that does not add up to its sums, or cannot be understood, is [set aside](EmbeddedStore::unreadable): it stays
-//! in its table for a person, its order answers with [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and
+//! in its table until a person discards it, its order answers with [`StoreError::Corrupt`](quittance_ports::StoreError::Corrupt), and
 //! nothing else stops. A disk that is full, or fails, makes calls
 //! [unavailable](quittance_ports::StoreError::Unavailable) for as long as it does; if it failed in the middle of a
 //! commit, the store is read anew before it answers again. Why a store does not open is told by [`OpenError`].
@@ -40,6 +40,7 @@ mod books;
 mod cache;
 mod checkpoint;
 mod desk;
+mod discard;
 mod home;
 mod ledger;
 mod migrate;

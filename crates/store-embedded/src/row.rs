@@ -5,7 +5,7 @@ use crate::sum::{self, Sum};
 use crate::trouble::is_damage;
 use quittance_lifecycle::{Key, Order, Target, Timestamp};
 use quittance_ports::{Standing, Unreadable, Version, Versioned};
-use quittance_record::{decode_order, decode_terms};
+use quittance_record::{RecordError, decode_order, decode_terms};
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, Row};
 use std::sync::Arc;
@@ -46,7 +46,15 @@ pub(crate) struct Kept {
 pub(crate) enum Found {
     Gone,
     Whole(Kept),
-    Broken(Unreadable),
+    Broken(Broken),
+}
+
+/// A row that nobody here can read.
+#[derive(Debug)]
+pub(crate) struct Broken {
+    pub(crate) unreadable: Unreadable,
+    /// It adds up, and a later version of Quittance wrote it: nothing is wrong with it, and others can read it.
+    pub(crate) is_later: bool,
 }
 
 /// The narrow columns, as they are written and as they are summed up.
@@ -125,11 +133,21 @@ const READ: &str = concat!(
 );
 
 /// Why a row is not believed. It never says what stands there: records hold secrets, and errors end up in logs.
-pub(crate) struct Flaw(pub(crate) String);
+pub(crate) struct Flaw {
+    pub(crate) why: String,
+    is_later: bool,
+}
 
 impl Flaw {
     fn damaged(what: &str) -> Self {
-        Self(format!("the row is damaged, {what}: keep a copy, and restore it from a backup"))
+        let why = format!("the row is damaged, {what}: keep a copy, and restore it from a backup");
+        Self { why, is_later: false }
+    }
+}
+
+impl From<RecordError> for Flaw {
+    fn from(error: RecordError) -> Self {
+        Self { why: error.to_string(), is_later: error.is_later() }
     }
 }
 
@@ -220,8 +238,11 @@ pub(crate) fn check_scanned(row: &Row<'_>, head: &Head<'_>) -> Result<(), Flaw> 
 fn whole(row: &Row<'_>, id: i64) -> Result<Kept, Flaw> {
     let head = head(row)?;
     check_body(row, &head)?;
-    let terms = decode_terms(text(row, TERMS)?).map_err(|error| Flaw(format!("its terms: {error}")))?;
-    let order = decode_order(text(row, RECORD)?, Arc::new(terms)).map_err(|error| Flaw(error.to_string()))?;
+    let terms = decode_terms(text(row, TERMS)?).map_err(|error| {
+        let Flaw { why, is_later } = error.into();
+        Flaw { why: format!("its terms: {why}"), is_later }
+    })?;
+    let order = decode_order(text(row, RECORD)?, Arc::new(terms))?;
     if order.key != head.key {
         return Err(Flaw::damaged("it holds the record of another order"));
     }
@@ -250,18 +271,19 @@ impl<'a> Reading<'a> {
 
     /// A row that SQLite itself cannot read is broken; any other failure is the disk's.
     pub(crate) fn row(&mut self, id: i64) -> rusqlite::Result<Found> {
-        let broken = |key: Option<Key>, why: &str| {
+        let broken = |key: Option<Key>, why: &str, is_later| {
             let key = key.unwrap_or_else(|| stand_in(id));
-            Ok(Found::Broken(Unreadable { key, detail: place_and_why(id, why) }))
+            let unreadable = Unreadable { key, detail: place_and_why(id, why) };
+            Ok(Found::Broken(Broken { unreadable, is_later }))
         };
         let mut rows = self.0.query([id])?;
         match rows.next() {
             Ok(None) => Ok(Found::Gone),
             Ok(Some(row)) => match whole(row, id) {
                 Ok(kept) => Ok(Found::Whole(kept)),
-                Err(Flaw(why)) => broken(claimed_key(row), &why),
+                Err(Flaw { why, is_later }) => broken(claimed_key(row), &why, is_later),
             },
-            Err(error) if is_damage(error.sqlite_error_code()) => broken(None, &error.to_string()),
+            Err(error) if is_damage(error.sqlite_error_code()) => broken(None, &error.to_string(), false),
             Err(error) => Err(error),
         }
     }

@@ -35,7 +35,7 @@ pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
     while let Some(row) = rows.next()? {
         let id: i64 = row.get(0)?;
         next_id = next_id.max(id.saturating_add(1));
-        let set_aside = |Flaw(why), marks| SetAside { id, why, claimed_key: claimed_key(row), marks };
+        let set_aside = |Flaw { why, .. }, marks| SetAside { id, why, claimed_key: claimed_key(row), marks };
         match row::head(row) {
             Err(flaw) => bad.push(set_aside(flaw, None)),
             Ok(head) => {
@@ -62,8 +62,7 @@ pub(crate) fn scan(conn: &Connection) -> rusqlite::Result<Scanned> {
             keys.insert(stand_in(id));
         }
         for key in keys {
-            ledger.set_aside(&key, id, place_and_why(id, &why));
-            ledger.tell_at(due, &key, id);
+            ledger.never_good(&key, id, place_and_why(id, &why), due);
         }
     }
     Ok(Scanned { ledger, last_version, next_id })

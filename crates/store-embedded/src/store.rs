@@ -5,7 +5,7 @@ use crate::EmbeddedStore;
 use crate::cache::Miss;
 use crate::ledger::{Claims, Rung};
 use crate::reader::{Answer, Question};
-use crate::row::{Found, Kept};
+use crate::row::{Broken, Found, Kept};
 use crate::writer::{Done, Taking, Task, Write};
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
@@ -23,6 +23,7 @@ const CLAIMING: &str = "claiming what is due";
 const TAKING: &str = "taking from a shelf";
 const LISTING: &str = "listing orders";
 const PURGING: &str = "purging orders";
+const DISCARDING: &str = "discarding a record";
 const COUNTING: &str = "adding to the books";
 const CLOSING: &str = "closing the books";
 
@@ -62,7 +63,9 @@ impl EmbeddedStore {
                     }
                     Found::Whole(_) | Found::Gone => {}
                     // If it cannot even say whose it is, it may be this one.
-                    Found::Broken(broken) => return Err(shared.set_aside(key, *id, &broken.detail)),
+                    Found::Broken(Broken { unreadable, .. }) => {
+                        return Err(shared.set_aside(key, *id, &unreadable.detail));
+                    }
                 }
             }
             // It was purged a moment ago; and perhaps made anew.
@@ -124,10 +127,10 @@ impl EmbeddedStore {
                     }
                 }
                 Ok(Found::Whole(_) | Found::Gone) => put_back(None),
-                Ok(Found::Broken(broken)) => {
+                Ok(Found::Broken(Broken { unreadable, .. })) => {
                     put_back(None);
-                    let _corrupt = shared.set_aside(&rung.key, rung.id, &broken.detail);
-                    due.unreadable.push(Unreadable { key: rung.key, detail: broken.detail });
+                    let _corrupt = shared.set_aside(&rung.key, rung.id, &unreadable.detail);
+                    due.unreadable.push(Unreadable { key: rung.key, detail: unreadable.detail });
                 }
                 Err(error) => {
                     put_back(Some(rung.at));
@@ -245,9 +248,9 @@ impl Store for EmbeddedStore {
                         some.push((versioned.order.key, Ok(versioned)));
                     }
                     Found::Whole(_) | Found::Gone => {}
-                    Found::Broken(broken) => {
-                        let _corrupt = shared.set_aside(&broken.key, *id, &broken.detail);
-                        some.extend((which != Which::Open).then_some((broken.key, Err(broken))));
+                    Found::Broken(Broken { unreadable, .. }) => {
+                        let _corrupt = shared.set_aside(&unreadable.key, *id, &unreadable.detail);
+                        some.extend((which != Which::Open).then_some((unreadable.key, Err(unreadable))));
                     }
                 }
             }
@@ -275,6 +278,14 @@ impl Store for EmbeddedStore {
             }
         }
         Ok(purged)
+    }
+
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        self.shared().check_open(DISCARDING)?;
+        match self.write(Task::Discard(*key)).await? {
+            Done::Discarded(was_there) => Ok(was_there),
+            _ => unreachable!("{ASKED}"),
+        }
     }
 
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {

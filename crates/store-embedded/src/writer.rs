@@ -3,6 +3,7 @@
 
 use crate::batch::Batch;
 use crate::books;
+use crate::discard;
 use crate::purge;
 use crate::scan::{Scanned, scan};
 use crate::shared::Shared;
@@ -33,6 +34,7 @@ pub(crate) enum Task {
     Sheet(Box<SheetWrite>),
     Count(Box<(Line, Tally)>),
     Purge { now: Timestamp, limit: usize },
+    Discard(Key),
     CloseBooks { detail: Day, sums: Day },
 }
 
@@ -72,6 +74,8 @@ pub(crate) enum Done {
     Sheet(SheetWritten),
     Counted,
     Purged(usize),
+    /// Whether there was anything that nobody can read.
+    Discarded(bool),
     /// Whether there may be more to do.
     Closed(bool),
 }
@@ -109,7 +113,7 @@ impl Writer {
                     Task::Sheet(write) => write.sheet.as_ref().map_or(0, Vec::len),
                     Task::Take(_) | Task::Count(_) => 0,
                     // These come alone: they must see what was written before them.
-                    Task::Purge { .. } | Task::CloseBooks { .. } => usize::MAX / 2,
+                    Task::Purge { .. } | Task::Discard(_) | Task::CloseBooks { .. } => usize::MAX / 2,
                 };
                 count <= BATCH_MAX && bytes <= BATCH_BYTES_MAX
             });
@@ -140,6 +144,8 @@ impl Writer {
             [Task::Purge { now, limit }] => {
                 purge::purge(&self.shared, &conn, *now, *limit).map(|purged| vec![Ok(Done::Purged(purged))])
             }
+            [Task::Discard(key)] => discard::discard(&self.shared, &conn, key, self.last_version)
+                .map(|discarded| vec![discarded.map(Done::Discarded)]),
             [Task::CloseBooks { detail, sums }] => {
                 books::close(&self.shared, &conn, *detail, *sums).map(|more| vec![Ok(Done::Closed(more))])
             }

@@ -96,6 +96,8 @@ pub(crate) type Found = Result<Versioned, Broken>;
 pub(crate) struct Broken {
     pub(crate) version: Version,
     pub(crate) unreadable: Unreadable,
+    /// A later version of Quittance wrote it: nothing is wrong with it, and others can read it.
+    pub(crate) is_later: bool,
 }
 
 /// The columns `key, version, record, terms, taker, taken_at`, from `first` on. If there is a moment in the last one, the
@@ -105,7 +107,7 @@ pub(crate) fn found(row: &Row, first: usize) -> Result<Found, Trouble> {
     let version = version(column(row, first + 1)?);
     let (record, terms) = (column::<&[u8]>(row, first + 2)?, column::<&[u8]>(row, first + 3)?);
     let taken = taken(row, first + 4)?;
-    let broken = |detail| Broken { version, unreadable: Unreadable { key, detail } };
+    let broken = |detail, is_later| Broken { version, unreadable: Unreadable { key, detail }, is_later };
     Ok(match decode(record, terms) {
         Ok(order) if order.key == key => {
             let order = match taken {
@@ -114,8 +116,8 @@ pub(crate) fn found(row: &Row, first: usize) -> Result<Found, Trouble> {
             };
             Ok(Versioned { version, order: Arc::new(order) })
         }
-        Ok(_) => Err(broken("the row holds the record of another order".to_owned())),
-        Err(error) => Err(broken(error.to_string())),
+        Ok(_) => Err(broken("the row holds the record of another order".to_owned(), false)),
+        Err(error) => Err(broken(error.to_string(), error.is_later())),
     })
 }
 

@@ -14,6 +14,7 @@ pub(crate) struct Statements {
     pub(crate) list_standing: String,
     pub(crate) set_aside: String,
     pub(crate) purge: String,
+    pub(crate) discard: String,
     pub(crate) books: String,
     pub(crate) close_books: String,
     pub(crate) census: String,
@@ -56,6 +57,7 @@ impl Statements {
             list_standing: say(LIST_STANDING),
             set_aside: say(SET_ASIDE),
             purge: say(PURGE),
+            discard: say(DISCARD),
             books: say(BOOKS),
             close_books: say("SELECT * FROM {schema}.close_books($1, $2, $3)"),
             census: say("SELECT * FROM {schema}.census()"),
@@ -164,6 +166,17 @@ WITH old AS MATERIALIZED (
     DELETE FROM {schema}.orders AS o USING old WHERE o.key = old.key RETURNING o.key
 )
 SELECT (SELECT note FROM {schema}.seal), (SELECT count(*) FROM gone)";
+
+/// What nobody can read, if it still is what was found unreadable. The sequence goes on, so what is written under this key
+/// next comes after it.
+const DISCARD: &str = "
+WITH gone AS (
+    DELETE FROM {schema}.orders AS o
+    WHERE o.key = $1::bytea AND o.version = $2::int8 AND o.record = $3::bytea AND o.terms = $4::bytea
+        AND NOT EXISTS (SELECT FROM {schema}.seal)
+    RETURNING o.key
+)
+SELECT (SELECT note FROM {schema}.seal), EXISTS (SELECT FROM gone)";
 
 const BOOKS: &str = "
 SELECT day, tenant, kind, site, provider, line, greatest(least(sum(amount), 9223372036854775807), 0)::int8

@@ -30,6 +30,7 @@ const LOADING: &str = "loading an order";
 const CLAIMING: &str = "claiming what is due";
 const LISTING: &str = "listing orders";
 const PURGING: &str = "purging orders";
+const DISCARDING: &str = "discarding a record";
 const READING: &str = "reading the books";
 const CLOSING: &str = "closing the books";
 
@@ -83,10 +84,36 @@ impl PostgresStore {
         }
     }
 
-    async fn find(&self, key: &Key) -> Result<Option<Found>, Trouble> {
+    async fn row(&self, key: &Key) -> Result<Option<Row>, Trouble> {
         let keys = [&key.0[..]];
         let rows = self.asked(&self.shared().statements.load, &[(&&keys[..], Type::BYTEA_ARRAY)]).await?;
-        rows.first().map(|row| row::found(row, 0)).transpose()
+        Ok(rows.into_iter().next())
+    }
+
+    async fn find(&self, key: &Key) -> Result<Option<Found>, Trouble> {
+        self.row(key).await?.map(|row| row::found(&row, 0)).transpose()
+    }
+
+    /// Whether there was one; or what is left for whoever can read it.
+    async fn discarded(&self, key: &Key) -> Result<Result<bool, Broken>, Trouble> {
+        loop {
+            let Some(row) = self.row(key).await? else { return Ok(Ok(false)) };
+            let broken = match row::found(&row, 0)? {
+                Ok(_) => return Ok(Ok(false)),
+                Err(broken) if broken.is_later => return Ok(Err(broken)),
+                Err(broken) => broken,
+            };
+            let (key, version) = (&key.0[..], broken.version.0.cast_signed());
+            let (record, terms) = (column::<&[u8]>(&row, 2)?, column::<&[u8]>(&row, 3)?);
+            let params: Params<'_> =
+                &[(&key, Type::BYTEA), (&version, Type::INT8), (&record, Type::BYTEA), (&terms, Type::BYTEA)];
+            let rows = self.asked(&self.shared().statements.discard, params).await?;
+            batch::sealed(&rows)?;
+            // Else somebody has written it meanwhile, and it is looked at again.
+            if column(&rows[0], 1)? {
+                return Ok(Ok(true));
+            }
+        }
     }
 
     async fn claim(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, Trouble> {
@@ -107,7 +134,7 @@ impl PostgresStore {
             }
         }
         let shared = self.shared();
-        broken.retain(|Broken { version, unreadable }| shared.is_first_broken(&unreadable.key, *version));
+        broken.retain(|Broken { version, unreadable, .. }| shared.is_first_broken(&unreadable.key, *version));
         self.set_aside(&broken).await;
         due.unreadable = broken.into_iter().map(|broken| broken.unreadable).collect();
         Ok(due)
@@ -292,6 +319,11 @@ impl Store for PostgresStore {
 
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.in_time(self.purged(now, limit), PURGING).await
+    }
+
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        let discarded = self.in_time(self.discarded(key), DISCARDING).await?;
+        discarded.map_err(|broken| StoreError::Corrupt { key: *key, detail: broken.unreadable.detail })
     }
 
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {

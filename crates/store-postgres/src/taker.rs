@@ -176,7 +176,7 @@ impl Taker {
 
     /// For those who can understand it, and not for us.
     async fn put_back(&self, wish: &Wish, broken: &Broken) -> Result<(), Trouble> {
-        let Broken { version, unreadable } = broken;
+        let Broken { version, unreadable, .. } = broken;
         tracing::warn!(key = %unreadable.key, detail = %unreadable.detail, "an answer on the shelf cannot be read");
         let (key, version) = (&unreadable.key.0[..], version.0.cast_signed());
         let (lines, amounts): (Vec<&str>, Vec<i64>) = booked(wish).unzip();

@@ -26,6 +26,7 @@ mod books;
 mod checkup;
 mod closing;
 mod commit;
+mod discard;
 mod layout;
 mod link;
 mod notices;

@@ -126,16 +126,12 @@ pub(crate) fn read_standing(key: &Key, row: Row, known: Option<Known<'_>>) -> Fo
                     format!("the record is damaged, {what}: keep a copy, and restore it from a backup"),
                     false,
                 ),
-                Flaw::Record(error) => (error.to_string(), is_later(&error)),
+                Flaw::Record(error) => (error.to_string(), error.is_later()),
             };
             let [version, ..] = row;
             Found::Broken(Broken { key: *key, version: version.unwrap_or_default(), detail, is_later })
         }
     }
-}
-
-const fn is_later(error: &RecordError) -> bool {
-    matches!(error, RecordError::UnknownVersion { .. } | RecordError::UnknownName { .. })
 }
 
 /// Something else stands where the record should.

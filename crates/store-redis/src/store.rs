@@ -2,6 +2,7 @@
 //! partitions at once and puts their answers together as one store would have told them.
 
 use crate::commit::Outcome;
+use crate::discard::Discarded;
 use crate::layout::{LISTS, score, shelf_range};
 use crate::row::{Found, text};
 use crate::take::Wish;
@@ -22,6 +23,7 @@ const CLAIMING: &str = "claiming what is due";
 const TAKING: &str = "taking from a shelf";
 const LISTING: &str = "listing orders";
 const PURGING: &str = "purging orders";
+const DISCARDING: &str = "discarding a record";
 const COUNTING: &str = "adding to the books";
 const CLOSING: &str = "closing the books";
 
@@ -200,6 +202,13 @@ impl Store for RedisStore {
 
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.inner().purge(score(now), limit).await.map_err(|trouble| trouble.unavailable(PURGING))
+    }
+
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        match self.inner().discard(key).await.map_err(|trouble| trouble.unavailable(DISCARDING))? {
+            Discarded::Done(was_there) => Ok(was_there),
+            Discarded::Later(broken) => Err(broken.corrupt()),
+        }
     }
 
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {

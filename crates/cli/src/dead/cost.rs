@@ -63,7 +63,12 @@ impl Cost {
             );
         }
         if unreadable > 0 {
-            price += &format!("; {unreadable} cannot be read, and are passed over");
+            price += &match deed {
+                Deed::Drop => {
+                    format!("; {unreadable} of them cannot be read, and their records are removed for good")
+                }
+                Deed::Replay => format!("; {unreadable} more cannot be read, and are passed over"),
+            };
         }
         format!("{letters} dead letters would be {done}; {price}")
     }
@@ -96,6 +101,16 @@ mod tests {
         );
         let known = words(&json!({ "letters": 2, "would_pay": 2, "cost_micros": 5980 }));
         assert!(known.ends_with("2 of them may be paid for, about 0.00598"), "{known}");
+        let unread = json!({ "letters": 3, "unreadable": 1 });
+        assert!(words(&unread).ends_with("; 1 more cannot be read, and are passed over"));
+        let mut cost = Cost::default();
+        cost.add(&unread);
+        let dropped = cost.words(Deed::Drop);
+        assert!(dropped.starts_with("3 dead letters would be dropped"), "{dropped}");
+        assert!(
+            dropped.ends_with("; 1 of them cannot be read, and their records are removed for good"),
+            "{dropped}"
+        );
         let nothing = words(&json!({ "letters": 2 }));
         assert!(nothing.ends_with("0 of them may be paid for"), "{nothing}");
     }

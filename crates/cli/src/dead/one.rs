@@ -2,7 +2,7 @@
 
 use super::filter::{short, text};
 use super::outcome::is_accepted;
-use super::shown::unreadable;
+use super::shown::is_unreadable;
 use crate::exit::{Exit, Trouble};
 use crate::office::{Office, Refusal};
 use crate::output::harmless;
@@ -62,21 +62,37 @@ async fn begun_with(office: &Office, prefix: &KeyPrefix) -> Result<Option<Value>
     Ok(letters.pop())
 }
 
-/// The key of a dead letter that can be acted upon.
-async fn readable(office: &Office, typed: &str) -> Result<String, Trouble> {
+/// The key of a dead letter that can be sent on its way, or noted.
+async fn readable(office: &Office, typed: &str, done: &str) -> Result<String, Trouble> {
     let letter = find(office, typed).await?;
-    match text(&letter, "cause") {
-        "unreadable" => Err(unreadable(&letter)),
-        _ => Ok(text(&letter, "key").to_owned()),
+    if !is_unreadable(&letter) {
+        return Ok(text(&letter, "key").to_owned());
     }
+    let what = format!(
+        "the record of {} cannot be read, so it cannot be {done}: {}. `quittance dead drop {}` removes the record and frees the \
+         key, unless a later version wrote it",
+        text(&letter, "key"),
+        text(&letter, "why"),
+        text(&letter, "key")
+    );
+    Err(Trouble::new(Exit::Bad, what))
 }
 
-/// Does it to this letter; says whether it was one.
-async fn tell(office: &Office, key: &str, deed: &str) -> Result<bool, Trouble> {
+/// What became of a letter.
+enum Done {
+    Yes,
+    /// Nobody could read its record, and it is gone.
+    Discarded,
+    WasNoLetter,
+}
+
+/// Does it to this letter.
+async fn tell(office: &Office, key: &str, deed: &str) -> Result<Done, Trouble> {
     let path = format!("/v1/admin/dead/{key}/{deed}");
     match office.ask::<Value>(Method::POST, &path, None).await {
-        Ok(_) => Ok(true),
-        Err(Refusal::Said { code, .. }) if code == "not_dead" => Ok(false),
+        Ok(told) if told["discarded"] == true => Ok(Done::Discarded),
+        Ok(_) => Ok(Done::Yes),
+        Err(Refusal::Said { code, .. }) if code == "not_dead" => Ok(Done::WasNoLetter),
         Err(refusal) => Err(refusal.into()),
     }
 }
@@ -84,11 +100,11 @@ async fn tell(office: &Office, key: &str, deed: &str) -> Result<bool, Trouble> {
 pub(super) async fn replay(office: &Office, typed: &[String], as_json: bool) -> Result<Exit, Trouble> {
     let mut keys = Vec::new();
     for typed in typed {
-        keys.push(readable(office, typed).await?);
+        keys.push(readable(office, typed, "replayed").await?);
     }
     let mut exit = Exit::Done;
     for key in keys {
-        if !tell(office, &key, "replay").await? {
+        if matches!(tell(office, &key, "replay").await?, Done::WasNoLetter) {
             output::tell(&format!("{key} is no dead letter any more\n"));
         }
         let (is_answered, line) = match office {
@@ -149,12 +165,23 @@ async fn watched(office: &Office, key: &str, as_json: bool) -> Result<(bool, Str
 
 pub(super) async fn drop_letters(office: &Office, typed: &[String], as_json: bool) -> Result<Exit, Trouble> {
     for typed in typed {
-        let key = readable(office, typed).await?;
-        let is_dropped = tell(office, &key, "drop").await?;
-        let line = match as_json {
-            true => json!({ "order": key, "dropped": is_dropped }).to_string(),
-            false if is_dropped => format!("{} dropped", short(&key)),
-            false => format!("{} was not dead any more", short(&key)),
+        let letter = find(office, typed).await?;
+        let key = text(&letter, "key");
+        let done = tell(office, key, "drop").await?;
+        let line = match done {
+            _ if as_json => {
+                let (is_dropped, is_discarded) =
+                    (!matches!(done, Done::WasNoLetter), matches!(done, Done::Discarded));
+                json!({ "order": key, "dropped": is_dropped, "discarded": is_discarded }).to_string()
+            }
+            Done::Yes => format!("{} dropped", short(key)),
+            Done::Discarded => {
+                format!(
+                    "{} dropped: nobody could read its record, which is gone; the key is free",
+                    short(key)
+                )
+            }
+            Done::WasNoLetter => format!("{} was not dead any more", short(key)),
         };
         output::print(&format!("{line}\n"))?;
     }
@@ -162,7 +189,7 @@ pub(super) async fn drop_letters(office: &Office, typed: &[String], as_json: boo
 }
 
 pub(super) async fn note(office: &Office, typed: &str, words: &str) -> Result<Exit, Trouble> {
-    let key = readable(office, typed).await?;
+    let key = readable(office, typed, "noted").await?;
     let path = format!("/v1/admin/orders/{key}/note");
     let _: Value = office.ask(Method::POST, &path, Some(&json!({ "text": words }))).await?;
     output::print(&format!("{} noted\n", short(&key)))?;

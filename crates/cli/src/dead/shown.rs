@@ -54,7 +54,7 @@ async fn pages(
 pub(super) fn with_order(letter: &Value) -> Value {
     let mut object = letter.clone();
     object["order"] = letter["key"].clone();
-    object["readable"] = json!(text(letter, "cause") != "unreadable");
+    object["readable"] = json!(!is_unreadable(letter));
     object
 }
 
@@ -121,8 +121,11 @@ fn column(is_there: bool, tenant: &str) -> String {
 
 fn row(lines: &mut String, letter: &Value, has_tenants: bool) {
     let key = short(text(letter, "key"));
-    if text(letter, "cause") == "unreadable" {
-        _ = writeln!(lines, "{key:<14}the record cannot be read: {}", harmless(text(letter, "why")));
+    if is_unreadable(letter) {
+        // What stands in for a key that is lost begins like all of its sort.
+        let is_stand_in = key.bytes().all(|digit| digit == b'0');
+        let key = if is_stand_in { text(letter, "key") } else { key };
+        _ = writeln!(lines, "{key:<13} the record cannot be read: {}", harmless(text(letter, "why")));
         return;
     }
     let page = letter["page"].as_str().unwrap_or("-");
@@ -139,21 +142,34 @@ fn row(lines: &mut String, letter: &Value, has_tenants: bool) {
     );
 }
 
-/// What is wrong with a record that nobody can read.
-pub(super) fn unreadable(letter: &Value) -> Trouble {
-    let what = format!(
-        "the record of {} cannot be read: {}. It is set aside and nothing else waits for it; \
-         docs/operating.md says how to look at it",
-        text(letter, "key"),
-        text(letter, "why")
+pub(super) fn is_unreadable(letter: &Value) -> bool {
+    text(letter, "cause") == "unreadable"
+}
+
+/// All that is known of a record that nobody can read.
+fn unread_as_text(letter: &Value) -> String {
+    let mut lines = String::new();
+    let mut line = |name: &str, words: &str| _ = writeln!(lines, "{name:<10} {}", harmless(words));
+    line("order", text(letter, "key"));
+    line("cause", "unreadable: the record is there, and nobody can read it");
+    line("why", text(letter, "why"));
+    line("replay", "impossible: nobody knows what was ordered, nor whether it was paid for");
+    let drop = format!(
+        "`quittance dead drop {}` removes the record and frees the key; one that a later version wrote is left for it",
+        text(letter, "key")
     );
-    Trouble::new(Exit::Store, what)
+    line("drop", &drop);
+    lines
 }
 
 pub(super) async fn show(office: &Office, typed: &str, as_json: bool) -> Result<Exit, Trouble> {
     let letter = find(office, typed).await?;
-    if text(&letter, "cause") == "unreadable" {
-        return Err(unreadable(&letter));
+    if is_unreadable(&letter) {
+        match as_json {
+            true => output::print_json(&with_order(&letter))?,
+            false => output::print(&unread_as_text(&letter))?,
+        }
+        return Ok(Exit::Done);
     }
     let story: Value = office.read(&format!("/v1/admin/orders/{}", text(&letter, "key"))).await?;
     match as_json {

@@ -59,7 +59,7 @@ async fn look(config: &Config, opened: &Opened) -> Result<Vec<Finding>, StoreErr
     }
     if counts.unreadable > 0 {
         let what = format!(
-            "records that cannot be read, and are set aside: {}; see docs/operating.md",
+            "records that cannot be read, and are set aside: {}; see `quittance dead list --cause unreadable` and docs/operating.md",
             counts.unreadable
         );
         findings.push(of(State::Bad, what));

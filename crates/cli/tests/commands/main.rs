@@ -5,3 +5,4 @@
 mod house;
 mod pools;
 mod stores;
+mod unread;

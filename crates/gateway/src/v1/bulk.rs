@@ -26,7 +26,7 @@ const PER_SECOND: u32 = 50;
 
 problems!(BulkProblems: Unauthorized, Forbidden, UnknownBulk, NeedsAPerson, StoreUnavailable);
 problems!(BulkListProblems: Unauthorized, Forbidden, NeedsAPerson, StoreUnavailable);
-problems!(BeginProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TooSlow, NeedsAPerson, TooManyBulks, TooLarge,
+problems!(BeginProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TooSlow, NeedsAPerson, Unreadable, TooManyBulks, TooLarge,
     WrongContentType, BadParams, StoreUnavailable);
 
 /// What is to be done with which dead letters.
@@ -73,6 +73,7 @@ pub(super) struct DryRun {
     /// What has been spent on them so far, as far as prices were told, in millionths.
     spent_micros: u64,
     by_cause: BTreeMap<&'static str, u64>,
+    /// How many cannot be read. They are among the `letters` that would be dropped, and a replay passes them over.
     unreadable: u64,
     /// Where to go on, as `after`; absent if these were all.
     #[schema(pattern = "^[0-9a-f]{64}$")]
@@ -98,7 +99,7 @@ pub(super) struct Bulk {
     #[serde(skip_serializing_if = "Option::is_none")]
     after: Option<String>,
     done: u64,
-    /// Meant, but no dead letter any more, or not to be read.
+    /// Meant, but no dead letter any more; or not to be read, and therefore not replayed, or left for a later version.
     passed_over: u64,
     #[schema(format = DateTime)]
     ended_at: Option<String>,
@@ -300,6 +301,7 @@ impl Room {
     fn add(&self, told: &mut DryRun, deed: Deed, record: &Record, prices: &Prices) {
         let Ok(found) = record else {
             told.unreadable += 1;
+            told.letters += u64::from(deed == Deed::Drop);
             return *told.by_cause.entry(LetterCause::Unreadable.name()).or_default() += 1;
         };
         let Some(letter) = found.order.letter() else { return };

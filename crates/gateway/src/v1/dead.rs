@@ -18,7 +18,7 @@ use futures_util::future::join_all;
 use futures_util::stream;
 use hyper::StatusCode;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use quittance_engine::{Adopted, Applied};
+use quittance_engine::{Adopted, Applied, Dropped};
 use quittance_lifecycle::{Key, LetterCause, LetterFilter, Order};
 use quittance_ports::{StoreError, Unreadable, Which};
 use serde::{Deserialize, Serialize};
@@ -32,9 +32,10 @@ const AT_ONCE: usize = 32;
 /// Of what was refused, so many are told one by one.
 const REFUSED_MAX: usize = 1000;
 
-problems!(DeadListProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
-problems!(ReplayProblems: Unauthorized, Forbidden, TargetNotAllowed, KindNotAllowed, UnknownOrder, NotDead, NeedsAPerson, StoreUnavailable);
-problems!(DeadProblems: Unauthorized, Forbidden, UnknownOrder, NotDead, NeedsAPerson, StoreUnavailable);
+problems!(DeadListProblems: Unauthorized, Forbidden, Unreadable, BadParams, StoreUnavailable);
+problems!(ReplayProblems: Unauthorized, Forbidden, TargetNotAllowed, KindNotAllowed, UnknownOrder, NotDead, Unreadable,
+    StoreUnavailable);
+problems!(DropProblems: Unauthorized, Forbidden, UnknownOrder, NotDead, CannotDrop, StoreUnavailable);
 problems!(ExportProblems: Unauthorized, Forbidden, BadParams, TooManyStreams);
 problems!(ImportProblems: BrokenBody, Unauthorized, Forbidden, TooSlow, NeedsAPerson, TooLarge, StoreUnavailable);
 
@@ -91,8 +92,8 @@ impl Room {
         }
     }
 
-    fn done(&self, applied: Result<Applied, StoreError>) -> Result<Response, Refused> {
-        match applied.map_err(|error| operators_trouble(&error))? {
+    fn done(&self, applied: Applied) -> Result<Response, Refused> {
+        match applied {
             Applied::Advanced { now, .. } | Applied::Act { now, .. } => {
                 Ok(super::json(StatusCode::OK, &Found::of(&now.order, self.desk.clock().now())))
             }
@@ -115,8 +116,8 @@ pub(super) async fn replay(
     ByKey(key): ByKey,
 ) -> Result<Response, Refused> {
     let engine = room.desk.engine();
-    let applied = engine.replay(&key).await;
-    if let Ok(Applied::Ignored { now, .. }) = &applied
+    let applied = engine.replay(&key).await.map_err(|error| operators_trouble(&error))?;
+    if let Applied::Ignored { now, .. } = &applied
         && now.order.phase.is_dead()
         && let Err(why) = engine.check_target(&now.order)
     {
@@ -125,11 +126,37 @@ pub(super) async fn replay(
     room.done(applied)
 }
 
+/// A record that nobody could read. It is gone, and its key is free.
+#[derive(Serialize, ToSchema)]
+pub(super) struct DiscardedRecord {
+    #[schema(pattern = "^[0-9a-f]{64}$")]
+    key: String,
+    #[schema(pattern = "^unreadable$")]
+    cause: &'static str,
+    /// Always true: placing it again makes a new order.
+    discarded: bool,
+}
+
+/// What stands after a letter was dropped.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "each is answered with by itself, and they are only described together here")]
+pub(super) enum DroppedLetter {
+    Order(Box<Found>),
+    Record(DiscardedRecord),
+}
+
 /// Gives a dead letter up for good
+///
+/// The record of one that nobody can read is removed, and its key is free: placing it again makes a new order, although nobody
+/// knows whether the old one was paid for. What a later version wrote is left for it.
 #[utoipa::path(
     post, path = "/v1/admin/dead/{key}/drop", operation_id = "dropDead", tag = "admin",
     params(("key" = String, Path, pattern = "^[0-9a-fA-F]{64}$", description = "The order's key.")),
-    responses((status = 200, body = Found, description = "The order as it is now."), DeadProblems),
+    responses(
+        (status = 200, body = DroppedLetter, description = "The order as it is now, or that its record is gone."),
+        DropProblems,
+    ),
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn drop_dead(
@@ -137,8 +164,16 @@ pub(super) async fn drop_dead(
     _: Operator,
     ByKey(key): ByKey,
 ) -> Result<Response, Refused> {
-    let applied = room.desk.engine().drop_dead(&key).await;
-    room.done(applied)
+    match room.desk.engine().drop_letter(&key).await {
+        Ok(Dropped::Told(applied)) => room.done(applied),
+        Ok(Dropped::Discarded) => {
+            let cause = LetterCause::Unreadable.name();
+            let gone = DiscardedRecord { key: key.to_string(), cause, discarded: true };
+            Ok(super::json(StatusCode::OK, &gone))
+        }
+        Err(error @ StoreError::Corrupt { .. }) => Err(Code::CannotDrop.because(error.to_string())),
+        Err(error) => Err(store_trouble(&error)),
+    }
 }
 
 /// A dead letter with all that is needed to put it into another store.

@@ -20,7 +20,7 @@ use utoipa::{IntoParams, ToSchema};
 
 const TEXT_BYTES_MAX: usize = 2048;
 
-problems!(FindProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreUnavailable);
+problems!(FindProblems: Unauthorized, Forbidden, Unreadable, BadParams, StoreUnavailable);
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

@@ -21,7 +21,7 @@ use utoipa::{IntoParams, ToSchema};
 /// Two nodes may not agree on when it ended.
 const SKEW: Duration = Duration::from_secs(5);
 
-problems!(OutcomeProblems: Unauthorized, Forbidden, UnknownBulk, NeedsAPerson, BadParams, StoreUnavailable);
+problems!(OutcomeProblems: Unauthorized, Forbidden, UnknownBulk, NeedsAPerson, Unreadable, BadParams, StoreUnavailable);
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]

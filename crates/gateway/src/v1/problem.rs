@@ -67,7 +67,11 @@ codes! {
     InFlight "in_flight" 409 "The same order is still in flight",
         "Read it under the address in Location, or leave out `Prefer: handling=strict` to join it.";
     NeedsAPerson "needs_a_person" 409 "Nobody knows whether this order was paid for",
-        "It is among the dead letters: the operator replays or drops it.";
+        "It is among the dead letters: the operator replays or drops it; one that cannot be read is only dropped.";
+    Unreadable "unreadable" 409 "The record of this order cannot be read",
+        "It cannot be replayed. POST /v1/admin/dead/{key}/drop removes it and frees its key, unless a later version wrote it.";
+    CannotDrop "cannot_drop" 409 "This record cannot be removed here",
+        "`detail` says why. What a later version wrote is left for it: use that version, or a later one.";
     AlreadyOver "already_over" 409 "The order has come to its end",
         "Read it; there is nothing left to cancel.";
     Contradicted "contradicted" 409 "The opposite was reported before",

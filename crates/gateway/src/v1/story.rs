@@ -25,8 +25,8 @@ use utoipa::ToSchema;
 /// Of a longer parameter the beginning is shown: the rest helps nobody.
 const PARAM_CHARS_MAX: usize = 2000;
 
-problems!(StoryProblems: Unauthorized, Forbidden, UnknownOrder, NeedsAPerson, StoreUnavailable);
-problems!(NoteProblems: BadJson, BrokenBody, Unauthorized, Forbidden, UnknownOrder, TooSlow, NeedsAPerson, TooLarge,
+problems!(StoryProblems: Unauthorized, Forbidden, UnknownOrder, Unreadable, StoreUnavailable);
+problems!(NoteProblems: BadJson, BrokenBody, Unauthorized, Forbidden, UnknownOrder, TooSlow, Unreadable, TooLarge,
     WrongContentType, BadParams, StoreUnavailable);
 
 #[derive(Serialize, ToSchema)]
@@ -272,7 +272,7 @@ const fn named(beat: &Beat) -> (&'static str, Option<u32>) {
 /// An order that is there and cannot be read is told with what is wrong with it: it is the operator who asks.
 pub(super) fn operators_trouble(error: &StoreError) -> Refused {
     match error {
-        StoreError::Corrupt { .. } => Code::NeedsAPerson.because(error.to_string()),
+        StoreError::Corrupt { .. } => Code::Unreadable.because(error.to_string()),
         StoreError::Unavailable { .. } => store_trouble(error),
     }
 }

@@ -6,7 +6,7 @@ use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::{
     Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
 };
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 /// What is said of such a record; it may hold anything.
@@ -15,7 +15,8 @@ pub(crate) const BROKEN: &str = "<b>no JSON</b> \u{1b}[2J";
 pub(crate) struct CountingStore {
     inner: FlakyStore,
     calls: Mutex<Vec<&'static str>>,
-    broken: Mutex<BTreeSet<Key>>,
+    /// Each with whether a later version wrote it.
+    broken: Mutex<BTreeMap<Key, bool>>,
 }
 
 impl CountingStore {
@@ -28,12 +29,19 @@ impl CountingStore {
         std::mem::take(&mut *self.calls.lock().unwrap())
     }
 
-    pub(crate) fn break_record(&self, key: Key) {
-        self.broken.lock().unwrap().insert(key);
+    pub(crate) fn break_record(&self, key: Key, is_later: bool) {
+        self.broken.lock().unwrap().insert(key, is_later);
     }
 
     fn is_broken(&self, key: &Key) -> bool {
-        self.broken.lock().unwrap().contains(key)
+        self.broken.lock().unwrap().contains_key(key)
+    }
+
+    fn read(&self, key: &Key) -> Result<(), StoreError> {
+        if self.is_broken(key) {
+            return Err(StoreError::Corrupt { key: *key, detail: BROKEN.into() });
+        }
+        Ok(())
     }
 
     fn asked(&self, what: &'static str) -> &FlakyStore {
@@ -45,9 +53,7 @@ impl CountingStore {
 #[async_trait]
 impl Store for CountingStore {
     async fn load(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
-        if self.is_broken(key) {
-            return Err(StoreError::Corrupt { key: *key, detail: BROKEN.into() });
-        }
+        self.read(key)?;
         self.asked("load").load(key).await
     }
     async fn commit(
@@ -57,6 +63,7 @@ impl Store for CountingStore {
         tally: &Tally,
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
+        self.read(&next.key)?;
         self.asked("commit").commit(expected, next, tally, at).await
     }
     async fn claim_due(&self, now: Timestamp, until: Timestamp, limit: usize) -> Result<Due, StoreError> {
@@ -96,6 +103,17 @@ impl Store for CountingStore {
     }
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.asked("purge").purge(now, limit).await
+    }
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        let inner = self.asked("discard");
+        let is_later = self.broken.lock().unwrap().get(key).copied();
+        match is_later {
+            None => return Ok(false),
+            Some(true) => self.read(key)?,
+            Some(false) => {}
+        }
+        self.broken.lock().unwrap().remove(key);
+        inner.discard(key).await
     }
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
         self.asked("count").count(line, tally).await

@@ -360,11 +360,76 @@ async fn a_record_that_cannot_be_read_is_shown_as_one() {
     assert_eq!(get(&room, "/v1/admin/dead?tenant=anna").await["orders"], json!([]));
     assert_eq!(get(&room, &format!("/v1/admin/find?q={}", &key[..8])).await["orders"], json!([unread]));
     let told =
-        room.ask(Ask::get(format!("/v1/admin/orders/{key}")).key(ADMIN)).await.must_be(409, "needs_a_person");
+        room.ask(Ask::get(format!("/v1/admin/orders/{key}")).key(ADMIN)).await.must_be(409, "unreadable");
     assert!(told["detail"].as_str().unwrap().contains("no JSON"), "{told}");
+    assert!(told["hint"].as_str().unwrap().contains("/drop"), "{told}");
+    post(&room, &format!("/v1/admin/dead/{key}/replay"), &json!({})).await.must_be(409, "unreadable");
+    let note = json!({ "text": "look at this" });
+    post(&room, &format!("/v1/admin/orders/{key}/note"), &note).await.must_be(409, "unreadable");
+    let placed = place_again(&room, "die-1").await.must_be(409, "needs_a_person");
+    assert!(placed["hint"].as_str().unwrap().contains("only dropped"), "{placed}");
     let dry =
         post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "replay", "dry_run": true })).await.order(200);
     assert_eq!((&dry["letters"], &dry["unreadable"]), (&json!(0), &json!(1)));
+    let dry =
+        post(&room, "/v1/admin/dead/bulk", &json!({ "deed": "drop", "dry_run": true })).await.order(200);
+    assert_eq!((&dry["letters"], &dry["unreadable"]), (&json!(1), &json!(1)));
+}
+
+/// The same order once more, as `dies` placed it.
+async fn place_again(room: &Room, sitekey: &str) -> Answered {
+    let params = json!({ "sitekey": sitekey, "pageurl": "https://shop.example.com/" });
+    room.ask(Ask::post("/v1/orders", &json!({ "kind": "turnstile", "params": params })).key(ANNA)).await
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_dropped_and_its_order_can_be_placed_again() {
+    let room = Room::new().await;
+    let key = dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
+    room.break_record(&key);
+    let path = format!("/v1/admin/dead/{key}/drop");
+    let dropped = post(&room, &path, &json!({})).await.order(200);
+    assert_eq!(dropped, json!({ "key": key, "cause": "unreadable", "discarded": true }));
+    post(&room, &path, &json!({})).await.must_be(404, "unknown_order");
+    assert_eq!(get(&room, "/v1/admin/dead").await["orders"], json!([]));
+    let again = place_again(&room, "die-1").await.order(202);
+    assert_eq!(again["key"], key.as_str(), "the key is free, and this is a new order");
+}
+
+#[tokio::test]
+async fn what_a_later_version_wrote_is_not_dropped() {
+    let room = Room::new().await;
+    let key = dies(&room, ANNA, "die-1", "https://shop.example.com/", json!({})).await;
+    room.write_record_later(&key);
+    let told =
+        post(&room, &format!("/v1/admin/dead/{key}/drop"), &json!({})).await.must_be(409, "cannot_drop");
+    assert!(told["detail"].as_str().unwrap().contains("no JSON"), "{told}");
+    assert!(told["hint"].as_str().unwrap().contains("later version"), "{told}");
+    assert_eq!(get(&room, "/v1/admin/dead?cause=unreadable").await["orders"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_great_many_that_cannot_be_read_are_dropped_and_a_replay_passes_them_over() {
+    for (wanted, done, passed_over, left) in [
+        (json!({ "deed": "replay", "cause": "unreadable" }), 0, 3, 4),
+        (json!({ "deed": "drop", "cause": "unreadable" }), 2, 1, 2),
+        (json!({ "deed": "drop" }), 3, 1, 1),
+        (json!({ "deed": "drop", "tenant": "anna" }), 1, 0, 3),
+    ] {
+        let room = Room::new().await;
+        let mut keys = Vec::new();
+        for n in 0..4 {
+            keys.push(dies(&room, ANNA, &format!("die-{n}"), "https://shop.example.com/", json!({})).await);
+        }
+        room.break_record(&keys[0]);
+        room.break_record(&keys[1]);
+        room.write_record_later(&keys[2]);
+        room.pass(Duration::from_secs(1));
+        let begun = post(&room, "/v1/admin/dead/bulk", &wanted).await.order(202);
+        let told = ended(&room, &begun).await;
+        assert_eq!((&told["done"], &told["passed_over"]), (&json!(done), &json!(passed_over)), "{wanted}");
+        assert_eq!(get(&room, "/v1/admin/dead").await["orders"].as_array().unwrap().len(), left, "{wanted}");
+    }
 }
 
 #[tokio::test]

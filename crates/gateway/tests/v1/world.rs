@@ -203,7 +203,12 @@ impl Room {
 
     /// From here on nobody can read this record.
     pub(crate) fn break_record(&self, key: &str) {
-        self.store.break_record(Key::parse(key).unwrap());
+        self.store.break_record(Key::parse(key).unwrap(), false);
+    }
+
+    /// A later version of Quittance writes this record, in a form that only it knows.
+    pub(crate) fn write_record_later(&self, key: &str) {
+        self.store.break_record(Key::parse(key).unwrap(), true);
     }
 
     /// What the store was asked since it was last looked at.

@@ -105,6 +105,26 @@ pub async fn what_lives_again_is_not_purged(store: Arc<dyn Store>) {
     assert_eq!(store.purge(after(7200 + LATER), 10).await.expect(AVAILABLE), 1);
 }
 
+/// A person discards what nobody can read. Whatever can be read is an order, whatever its phase, and is left as it is.
+pub async fn only_what_nobody_can_read_is_discarded(store: Arc<dyn Store>) {
+    let mut all = Vec::new();
+    for Sample { order, .. } in samples::every_phase() {
+        let version = create(&*store, &order).await;
+        all.push(Versioned { version, order });
+    }
+    all.sort_by_key(|found| found.order.key);
+    let census = store.census().await.expect(AVAILABLE);
+    for Versioned { order, .. } in &all {
+        assert!(!store.discard(&order.key).await.expect(AVAILABLE), "{}", order.phase.name());
+    }
+    assert!(!store.discard(&Key([7; 32])).await.expect(AVAILABLE), "nothing was ever there");
+    assert_eq!(list(&*store, Which::All, None, 1000).await, all);
+    assert_eq!(store.census().await.expect(AVAILABLE), census);
+    let due = store.claim_due(after(1_000_000), after(1_000_060), 1000).await.expect(AVAILABLE);
+    let waiting = all.iter().filter(|found| found.order.due().is_some()).count();
+    assert_eq!(due.orders.len(), waiting, "each still has its alarm");
+}
+
 /// The farthest moment there is lies behind no other, however a store writes its numbers.
 pub async fn what_is_kept_until_the_end_of_time_is_kept(store: Arc<dyn Store>) {
     let policy = Policy { keep: Duration::from_millis(u64::MAX), ..POLICY };

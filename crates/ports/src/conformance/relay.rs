@@ -83,6 +83,10 @@ impl Store for Relay {
         self.next().purge(now, limit).await
     }
 
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        self.next().discard(key).await
+    }
+
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
         self.next().count(line, tally).await
     }

@@ -395,6 +395,13 @@ impl Store for Naive {
         Ok(old.len())
     }
 
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        if self.commits(Crime::DiscardsWhatCanBeRead) {
+            self.desk().rows.retain(|row| row.found.order.key != *key);
+        }
+        Ok(self.commits(Crime::DiscardsWhatIsNotThere) && self.row(key).is_none())
+    }
+
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
         if self.commits(Crime::CountReadsThenWrites) {
             let before = self.desk().books.clone();

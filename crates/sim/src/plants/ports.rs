@@ -130,6 +130,10 @@ impl Store for WrongStore {
         self.store.purge(now, limit).await
     }
 
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        self.store.discard(key).await
+    }
+
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
         self.store.count(line, tally).await
     }

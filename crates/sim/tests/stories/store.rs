@@ -192,6 +192,11 @@ impl Store for MoodyStore {
         self.inner.purge(now, limit).await
     }
 
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        self.go("discard", true).await?;
+        Ok(self.mood().broken.remove(key) && self.inner.lose(key))
+    }
+
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
         self.go("count", true).await?;
         self.inner.count(line, tally).await

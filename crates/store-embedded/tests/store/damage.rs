@@ -2,9 +2,9 @@
 //! set aside, and nothing else stops.
 
 use super::{NO_CACHE, commit, create, now, write};
-use quittance_lifecycle::{Key, Order};
+use quittance_lifecycle::{Key, Order, Tally};
 use quittance_ports::conformance::samples::{self, START, Sample, after};
-use quittance_ports::{Commit, Store, StoreError, Version, Versioned, Which};
+use quittance_ports::{Census, Commit, Store, StoreError, Version, Versioned, Which};
 use quittance_store_embedded::{DATABASE, EmbeddedStore, OpenError, Settings};
 use rusqlite::Connection;
 use std::fs;
@@ -82,6 +82,36 @@ impl Scene {
         }
         assert_eq!(now(store.purge(quittance_lifecycle::Timestamp::MAX, 100)).unwrap(), 0);
     }
+
+    /// Everything that is promised about a rotten record that a person has given up.
+    fn check_discard(&self, store: &EmbeddedStore, key: &Key) {
+        assert!(now(store.discard(key)).unwrap());
+        assert_eq!(store.unreadable(), [], "under no key is anything left of it");
+        assert!(!now(store.discard(key)).unwrap(), "it was there once");
+        self.check_gone(store, 0);
+        let version = create(store, &self.rotten);
+        assert!(version > self.version, "{version:?} comes after {:?}, which is gone", self.version);
+        let stands = Some(Versioned { version, order: Arc::clone(&self.rotten) });
+        assert_eq!(now(store.load(&self.rotten.key)).unwrap(), stands);
+        assert!(!now(store.discard(&self.rotten.key)).unwrap(), "and is left alone");
+        assert!(
+            commit(store, self.version, &self.rotten).is_ok_and(|lost| matches!(lost, Commit::Conflict(_)))
+        );
+        self.check_gone(store, 1);
+    }
+
+    /// Only those are there that can be read: the others, and so many more.
+    fn check_gone(&self, store: &EmbeddedStore, more: usize) {
+        let all = self.others.len() + more;
+        for (which, shown) in [(Which::All, all), (Which::Open, all), (Which::Dead, 0)] {
+            let listed = now(store.list(which, None, 100)).unwrap();
+            assert_eq!(listed.iter().filter(|found| found.is_ok()).count(), shown, "{which:?}");
+            assert_eq!(listed.len(), shown, "{which:?}");
+        }
+        assert_eq!(now(store.census()).unwrap(), Census { open: all as u64, dead: 0 });
+        let due = now(store.claim_due(after(1_000_000), after(1_000_000), 100)).unwrap();
+        assert_eq!((due.orders.len(), due.unreadable.len()), (all, 0));
+    }
 }
 
 trait OrderOf {
@@ -120,6 +150,10 @@ fn rot(statement: &str) {
         .unwrap();
     assert_eq!(rows, 6, "it stays for a person");
     assert_eq!(scene.open().unreadable().iter().filter(|found| found.key == scene.rotten.key).count(), 1);
+    scene.check_discard(&scene.open(), &scene.rotten.key);
+    let again = scene.open();
+    assert_eq!(again.unreadable(), [], "also after a restart");
+    scene.check_gone(&again, 1);
 }
 
 #[test]
@@ -176,6 +210,56 @@ fn a_null_where_none_may_be_is_told_and_set_aside() {
         let name = column.split_whitespace().next().unwrap();
         sql(scene.dir.path(), &format!("UPDATE order_records SET {name} = NULL {FIRST}"));
         scene.check(&scene.open());
+        scene.check_discard(&scene.open(), &scene.rotten.key);
+        scene.check_gone(&scene.open(), 1);
+    }
+}
+
+/// A row whose key and record are both lost is told under the number of its row, and a person has no other name for it.
+#[test]
+fn a_row_that_nobody_can_name_is_discarded_under_its_stand_in() {
+    let scene = Scene::new();
+    allow_null(scene.dir.path(), "key        BLOB");
+    sql(scene.dir.path(), &format!("UPDATE order_records SET key = NULL, record = 'garbage' {FIRST}"));
+    let store = scene.open();
+    let [unreadable] = &store.unreadable()[..] else { panic!("one of them cannot be read") };
+    assert_ne!(unreadable.key, scene.rotten.key);
+    scene.check_discard(&store, &unreadable.key);
+    drop(store);
+    scene.check_gone(&scene.open(), 1);
+}
+
+/// Whichever of the two a person types, all of it is gone.
+#[test]
+fn a_row_that_is_told_under_two_keys_is_discarded_under_either() {
+    for is_own in [true, false] {
+        let scene = Scene::new();
+        sql(scene.dir.path(), &format!("UPDATE order_records SET key = zeroblob(32) {FIRST}"));
+        let store = scene.open();
+        assert_eq!(store.unreadable().len(), 2);
+        scene.check_discard(&store, &if is_own { scene.rotten.key } else { Key([0; 32]) });
+        drop(store);
+        scene.check_gone(&scene.open(), 1);
+    }
+}
+
+/// The row that told of the last version is gone, and the counter is behind it.
+#[test]
+fn no_version_comes_back_when_the_counter_was_damaged_as_well() {
+    let scene = Scene::new();
+    let last = scene.others.iter().map(|other| other.version).max().unwrap();
+    sql(
+        scene.dir.path(),
+        "UPDATE counter SET last_version = 0; UPDATE order_records SET record = 'x'; DELETE FROM large_terms",
+    );
+    let store = scene.open();
+    for other in &scene.others {
+        assert!(now(store.discard(&other.order.key)).unwrap());
+    }
+    drop(store);
+    let store = scene.open();
+    for other in &scene.others {
+        assert!(create(&store, &other.order) > last);
     }
 }
 
@@ -235,6 +319,50 @@ fn what_rots_while_the_store_is_open_is_noticed_when_it_is_read() {
             scene.check(&store);
         }
     }
+}
+
+#[test]
+fn what_rots_while_the_store_is_open_is_discarded_whoever_noticed_it_first() {
+    let doors: [fn(&EmbeddedStore, &Scene); 4] = [
+        |store, scene| drop(now(store.load(&scene.rotten.key)).unwrap_err()),
+        |store, _| drop(now(store.list(Which::All, None, 9)).unwrap()),
+        |store, _| drop(now(store.claim_due(after(1), after(1), 100)).unwrap()),
+        |_, _| {},
+    ];
+    for rot in ["record = '{}'", "due = due + 1", "key = zeroblob(32)"] {
+        for first in doors {
+            let scene = Scene::new();
+            let store = scene.open();
+            sql(scene.dir.path(), &format!("UPDATE order_records SET {rot} {FIRST}"));
+            first(&store, &scene);
+            scene.check_discard(&store, &scene.rotten.key);
+            drop(store);
+            scene.check_gone(&scene.open(), 1);
+        }
+    }
+}
+
+#[test]
+fn what_is_discarded_is_on_no_shelf_and_nobodys() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = EmbeddedStore::open_with(dir.path(), &NO_CACHE).unwrap();
+    let stocked = samples::stocked("rotten", "https://example.com/door", after(500)).order;
+    let (target, _) = stocked.shelf().unwrap();
+    let key = stocked.key;
+    create(&store, &stocked);
+    sql(dir.path(), "UPDATE order_records SET record = 'x'");
+    assert!(now(store.discard(&key)).unwrap());
+    let queued = samples::queued("rotten", START).order;
+    create(&store, &queued);
+    assert_eq!(now(store.shelf(&target, START, 9)).unwrap(), []);
+    let by = samples::queued("taker", START).order.key;
+    assert_eq!(now(store.take(&target, START, &by, START, &Tally::default())).unwrap(), None);
+    assert_eq!(
+        now(store.purge(quittance_lifecycle::Timestamp::MAX, 9)).unwrap(),
+        0,
+        "it is another order now"
+    );
+    assert_eq!(now(store.load(&key)).unwrap().unwrap().order, queued);
 }
 
 /// Somebody has written over what the store has in its memory: the disk is right, and nobody else suffers.

@@ -112,6 +112,10 @@ impl Store for Restless {
         self.store().purge(now, limit).await
     }
 
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        self.store().discard(key).await
+    }
+
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
         self.store().count(line, tally).await
     }

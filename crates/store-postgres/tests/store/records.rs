@@ -48,6 +48,48 @@ fn a_record_that_cannot_be_read_is_told_once_listed_among_the_dead_and_stops_not
     });
 }
 
+#[test]
+fn a_record_that_cannot_be_read_is_discarded_and_its_key_is_free_again() {
+    super::run(async {
+        for (column, bytes) in [("record", "garbage"), ("record", ""), ("terms", "{}")] {
+            let schema = fresh_schema();
+            let (store, other) = (open(settings(&schema)).await, open(settings(&schema)).await);
+            let stocked = samples::stocked("rotten", "https://example.com/door", after(500)).order;
+            let good = samples::queued("good", START).order;
+            let version = create(&store, &stocked).await;
+            create(&store, &good).await;
+            shared_postgres().sql(&format!(
+                "UPDATE {schema}.orders SET {column} = convert_to('{bytes}', 'UTF8') WHERE key = decode('{}', 'hex')",
+                stocked.key
+            ));
+            assert!(store.load(&stocked.key).await.is_err());
+            assert_eq!(store.census().await.unwrap(), Census { open: 1, dead: 1 });
+            store.seal(Some("it's gone \0")).await.unwrap();
+            assert!(is_sealed(store.discard(&stocked.key).await));
+            store.seal(None).await.unwrap();
+
+            assert!(other.discard(&stocked.key).await.unwrap());
+            assert!(!store.discard(&stocked.key).await.unwrap(), "it was there once");
+            assert_eq!(store.load(&stocked.key).await.unwrap(), None);
+            assert_eq!(store.list(Which::Dead, None, 10).await.unwrap(), []);
+            assert_eq!(store.list(Which::All, None, 10).await.unwrap().len(), 1);
+            assert_eq!(store.census().await.unwrap(), Census { open: 1, dead: 0 });
+            let (target, _) = stocked.shelf().unwrap();
+            assert_eq!(store.shelf(&target, START, 10).await.unwrap(), []);
+
+            let again = samples::queued("rotten", START).order;
+            let next = create(&store, &again).await;
+            assert!(next > version, "{next:?} comes after {version:?}, which is gone");
+            assert!(matches!(commit(&store, version, &stocked).await, Ok(Commit::Conflict(Some(_)))));
+            assert!(!other.discard(&again.key).await.unwrap(), "and is left alone");
+            let due = store.claim_due(after(60), after(90), 10).await.unwrap();
+            assert_eq!((due.orders.len(), due.unreadable), (2, Vec::new()));
+            let reopened = open(settings(&schema)).await;
+            assert_eq!(reopened.load(&again.key).await.unwrap().unwrap().version, next);
+        }
+    });
+}
+
 /// During a rolling restart the newer half writes what the older half cannot read: it must come back to the newer half.
 #[test]
 fn what_only_a_newer_version_can_read_keeps_its_alarm_for_it() {
@@ -61,6 +103,9 @@ fn what_only_a_newer_version_can_read_keeps_its_alarm_for_it() {
         spoil(&schema, &order.key, &record.replacen("\"v\":1", "\"v\":99", 1));
         let due = older.claim_due(START, after(30), 10).await.unwrap();
         assert_eq!((due.orders.len(), due.unreadable.len()), (0, 1));
+        let refused = older.discard(&order.key).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused}");
+        assert!(refused.to_string().contains("the version that wrote it or a later one"), "{refused}");
         spoil(&schema, &order.key, &record);
         let due = newer.claim_due(after(30), after(60), 10).await.unwrap();
         assert_eq!(due.orders.len(), 1, "its alarm was put off, not taken away");
@@ -113,6 +158,7 @@ fn a_sealed_store_takes_nothing_from_any_node_and_can_be_read() {
             assert!(is_sealed(store.claim_due(START, START, 10).await));
             assert!(is_sealed(store.purge(after(1_000_000), 10).await));
             assert!(is_sealed(store.count(&line, &tally).await));
+            assert!(!store.discard(&order.key).await.unwrap(), "it can be read");
             assert!(is_sealed(store.close_books(line.day, line.day).await));
             assert_eq!(store.census().await.unwrap(), Census { open: 0, dead: 0 });
             let shelf = samples::target("https://example.com/door");

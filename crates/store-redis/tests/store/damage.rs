@@ -1,14 +1,15 @@
 //! What is rotten is told, waits for a person, and stops nothing else; what a later version wrote is left for it.
 
 use super::{Place, commit, create, record, run, write};
-use quittance_lifecycle::{Order, Timestamp};
+use quittance_lifecycle::{Order, Tally, Timestamp};
 use quittance_ports::conformance::samples::{self, START, after};
-use quittance_ports::{Store, StoreError, Version, Versioned, Which};
+use quittance_ports::{Census, Commit, Roster, Store, StoreError, Version, Versioned, Which};
 use quittance_servers::shared_redis;
 use quittance_store_redis::RedisStore;
 use std::sync::Arc;
 
 struct Scene {
+    place: Place,
     store: RedisStore,
     rotten: Arc<Order>,
     version: Version,
@@ -28,7 +29,7 @@ impl Scene {
             others.push(Versioned { version: create(&store, &order).await, order });
         }
         let record = record(&place.prefix, &rotten);
-        Self { store, rotten, version, record, others }
+        Self { place, store, rotten, version, record, others }
     }
 
     async fn listed(&self, which: Which) -> (usize, bool) {
@@ -64,6 +65,30 @@ impl Scene {
         assert_eq!(shared_redis().command(&["EXISTS", &self.record]), "1", "it stays for a person");
         assert_eq!(self.listed(Which::Dead).await, (0, true));
     }
+
+    /// Everything that is promised once a person has given it up.
+    async fn check_discard(&self) {
+        let Self { store, rotten, version, others, .. } = self;
+        store.seal(Some("moved")).await.unwrap();
+        assert!(matches!(store.discard(&rotten.key).await, Err(StoreError::Unavailable { .. })));
+        store.seal(None).await.unwrap();
+        assert!(store.discard(&rotten.key).await.unwrap());
+        assert!(!store.discard(&rotten.key).await.unwrap(), "it was there once");
+        assert_eq!(store.load(&rotten.key).await.unwrap(), None);
+        assert_eq!((self.listed(Which::All).await, self.listed(Which::Dead).await), ((5, false), (0, false)));
+        assert_eq!(store.census().await.unwrap(), Census { open: 5, dead: 0 });
+        assert_eq!(shared_redis().command(&["EXISTS", &self.record]), "0");
+        let due = store.claim_due(after(1_000_000), after(1_000_000), 100).await.unwrap();
+        assert_eq!((due.orders.len(), due.unreadable.len()), (others.len(), 0));
+
+        let next = create(store, rotten).await;
+        assert!(next > *version, "{next:?} comes after {version:?}, which is gone");
+        assert!(matches!(commit(store, *version, rotten).await, Ok(Commit::Conflict(Some(_)))));
+        assert!(!store.discard(&rotten.key).await.unwrap(), "and is left alone");
+        let again = self.place.open().await;
+        assert_eq!(again.load(&rotten.key).await.unwrap().unwrap().version, next);
+        assert_eq!(again.census().await.unwrap(), Census { open: 6, dead: 0 });
+    }
 }
 
 fn rot(args: impl Fn(&Scene) -> Vec<Vec<String>>) {
@@ -73,6 +98,15 @@ fn rot(args: impl Fn(&Scene) -> Vec<Vec<String>>) {
             shared_redis().command(&command.iter().map(String::as_str).collect::<Vec<_>>());
         }
         scene.check().await;
+        scene.check_discard().await;
+    });
+    // Nobody need have noticed it before.
+    run(async {
+        let scene = Scene::new().await;
+        for command in args(&scene) {
+            shared_redis().command(&command.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        scene.check_discard().await;
     });
 }
 
@@ -130,6 +164,36 @@ fn what_rots_and_could_be_forgotten_is_kept_once_somebody_has_looked() {
     });
 }
 
+/// It stood on a shelf, and somebody took it: neither the shelf nor the taker knows of it any more.
+#[test]
+fn what_is_discarded_is_on_no_shelf_and_nobodys() {
+    run(async {
+        let place = Place::on_one_server(1);
+        let store = place.open().await;
+        let target = samples::target("https://example.com/door");
+        let by = samples::queued("taker", START).order.key;
+        let mut keys = Vec::new();
+        for (name, spoils) in [("first", 500), ("second", 600)] {
+            let order = samples::stocked(name, "https://example.com/door", after(spoils)).order;
+            create(&store, &order).await;
+            keys.push(order.key);
+        }
+        let taken = store.take(&target, START, &by, START, &Tally::default()).await.unwrap().unwrap();
+        assert_eq!(taken.order.key, keys[0]);
+        for name in ["first", "second"] {
+            let order = samples::stocked(name, "https://example.com/door", after(500)).order;
+            shared_redis().command(&["HSET", &record(&place.prefix, &order), "record", "garbage"]);
+        }
+        for key in &keys {
+            assert!(store.discard(key).await.unwrap());
+        }
+        assert_eq!(store.shelf(&target, START, 9).await.unwrap(), []);
+        assert_eq!(store.take(&target, START, &by, START, &Tally::default()).await.unwrap(), None);
+        assert_eq!(store.purge(Timestamp::MAX, 9).await.unwrap(), 0);
+        assert_eq!(shared_redis().command(&["KEYS", &format!("*{}*:taken:*", place.prefix)]), "");
+    });
+}
+
 fn change_body(record: &str, from: &str, to: &str) {
     let body = shared_redis().command(&["HGET", record, "record"]);
     assert!(body.contains(from), "{body}");
@@ -149,6 +213,9 @@ fn what_a_later_version_wrote_is_told_put_off_and_left_for_it() {
         assert_eq!((due.orders.len(), due.unreadable.len()), (5, 1));
         let hidden = store.claim_due(after(19), after(30), 100).await.unwrap();
         assert_eq!((hidden.orders.len(), hidden.unreadable.len()), (0, 0), "as with any claim");
+        let refused = store.discard(&key).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Corrupt { .. }), "{refused}");
+        assert!(refused.to_string().contains("the version that wrote it or a later one"), "{refused}");
 
         change_body(&scene.record, "\"v\":99", "\"v\":1");
         let due = store.claim_due(after(20), after(30), 100).await.unwrap();

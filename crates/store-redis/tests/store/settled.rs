@@ -86,6 +86,10 @@ impl Store for Settled {
         self.node.purge(now, limit).await
     }
 
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        self.node.discard(key).await
+    }
+
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
         self.node.count(line, tally).await
     }

@@ -144,6 +144,9 @@ impl Store for FlakyStore {
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {
         self.there().await?.purge(now, limit).await
     }
+    async fn discard(&self, key: &Key) -> Result<bool, StoreError> {
+        self.there().await?.discard(key).await
+    }
     async fn count(&self, line: &Line, tally: &Tally) -> Result<(), StoreError> {
         self.there().await?.count(line, tally).await
     }

@@ -1,0 +1,36 @@
+-- Removes a record that nobody can read, if it still is what was found unreadable, with all that the indices say of it. The
+-- last version stays at the desk, so the next record under this key comes after it.
+local record, desk, due, forget, open, rest, dead, shelves = unpack(KEYS)
+local key, takings, is_hash = ARGV[1], ARGV[2], ARGV[3]
+local FIRST_FIELD = 4
+
+local seal = call('HGET', desk, 'seal')
+if seal then
+  return { 'sealed', seal }
+end
+if call('EXISTS', record) == 0 then
+  return { 'gone' }
+end
+
+local found = pcall('HMGET', record, 'version', 'record', 'terms', 'taker', 'taken_at', 'shelf')
+if (found.err and '0' or '1') ~= is_hash then
+  return { 'changed' }
+end
+if not found.err then
+  for n = 1, 5 do
+    if (found[n] or '') ~= ARGV[FIRST_FIELD + n - 1] then
+      return { 'changed' }
+    end
+  end
+  if (found[6] or '') ~= '' then
+    call('ZREM', shelves, found[6])
+  end
+  if (found[4] or '') ~= '' then
+    unmark_taken(takings, found[4], key)
+  end
+end
+for _, set in ipairs({ due, forget, open, rest, dead }) do
+  call('ZREM', set, key)
+end
+call('UNLINK', record)
+return { 'done' }
