@@ -471,7 +471,7 @@ impl Court<'_> {
         compare("possible doubles", books.possible_doubles, doubles);
         if kept == made {
             compare("paid", books.paid, known);
-            compare("cost", books.cost_micros, answered * PRICE);
+            compare("cost", books.cost_micros + books.unpriced * PRICE, answered * PRICE);
         }
         // Every payment is known, or stands in the records as a doubt.
         for task in &self.truth.tasks {

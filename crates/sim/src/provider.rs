@@ -58,12 +58,8 @@ fn identity(terms: &Terms) -> String {
     format!("{}|{}|{site}|{page}|{action}", terms.tenant, terms.kind)
 }
 
-fn delivery(token: String, at: Option<u64>) -> Delivery {
-    Delivery {
-        goods: Goods::text(token),
-        solved_at: at.map(quittance_lifecycle::Timestamp::from_millis),
-        cost: Money(PRICE),
-    }
+fn delivery(token: String, price: u64) -> Delivery {
+    Delivery { goods: Goods::text(token), solved_at: None, cost: Money(price) }
 }
 
 impl Service {
@@ -134,7 +130,7 @@ impl Service {
         truth.tasks.push(task);
         drop(truth);
         if fate == Fate::Answer && solves_at == now {
-            return (SubmitOutcome::Answered(delivery(token, None)), Some(id));
+            return (SubmitOutcome::Answered(delivery(token, PRICE)), Some(id));
         }
         if let Some(address) = order.callback.clone() {
             let service = Arc::clone(self);
@@ -171,7 +167,7 @@ impl Service {
                 PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"))
             }
             _ if now < task.solves_at => PollOutcome::Pending,
-            Fate::Answer => PollOutcome::Answered(delivery(task.token(), None)),
+            Fate::Answer => PollOutcome::Answered(delivery(task.token(), PRICE)),
             Fate::Unsolvable => {
                 PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"))
             }
@@ -189,7 +185,8 @@ impl Service {
         self.executor.sleep(if delayed { self.between(0, 200_000) } else { self.between(1, 300) }).await;
         let copies = 1 + u64::from(self.strikes(|t| t.callback_doubled));
         let word = match fate {
-            Fate::Answer => Word::Answered(delivery(token, None)),
+            // As everywhere: who calls tells no price.
+            Fate::Answer => Word::Answered(delivery(token, 0)),
             Fate::Unsolvable => Word::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")),
         };
         for _ in 0..copies {
