@@ -4,11 +4,13 @@ use crate::apply::is_ours;
 use crate::targets::NotAllowed;
 use crate::vitals::Counters;
 use crate::{Applied, Engine, lock};
+use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{
-    BadRequest, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy, Refusal, Reuse, Tally,
-    Terms, Timestamp,
+    BadRequest, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy, Refusal, Reuse, Shape,
+    Tally, Terms, Timestamp, Value,
 };
 use quittance_ports::{Commit, Line, StoreError, Unreadable, Version, Versioned, Which};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -75,6 +77,16 @@ fn refusal(refusal: &Refusal) -> String {
             "nobody knows whether this order has been paid for: it is among the dead letters, replay or drop it".into()
         }
     }
+}
+
+/// Whether every address of a page that an order of this kind has, and has to have, is one.
+fn has_its_page(kind: &Kind, params: &BTreeMap<String, Value>) -> bool {
+    let mut pages = kind.fields.iter().filter(|field| field.shape == Shape::PageAddress);
+    pages.all(|field| match params.get(field.name) {
+        Some(Value::Text(address)) => page_host(address).is_ok(),
+        Some(Value::Bytes(_)) => false,
+        None => !field.required,
+    })
 }
 
 impl Engine {
@@ -255,6 +267,10 @@ impl Engine {
     pub fn check_target(&self, order: &Order) -> Result<(), NotAllowed> {
         let terms = &order.terms;
         match self.kind(&terms.kind) {
+            // Whoever places it is told so by the check of the parameters; a letter from elsewhere never came by there.
+            Some(kind) if !has_its_page(&kind, &terms.params) => {
+                Err(NotAllowed::Host { host: terms.site.clone() })
+            }
             Some(kind) => self.settings.targets.check(&kind, &terms.params),
             // Nobody knows any more which of its parameters is the page; the site was found when somebody did.
             None => self.settings.targets.check_host(&terms.site),

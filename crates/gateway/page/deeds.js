@@ -10,6 +10,7 @@ import { CAUSES, REPLAYS } from './standing.js';
 const VERBS = { replay: 'Replay', drop: 'Drop' };
 const DONE = { replay: 'replayed', drop: 'dropped' };
 const DROPPING = 'Whoever waits for it is told that it failed. What was paid stays paid, and it cannot be undone.';
+const DISCARDING = 'What nobody can read is removed, and its key is free: whoever places it again buys it, although it may have been paid for.';
 
 /** What replaying these may cost, as the daemon told with each. */
 function priceOf(letters) {
@@ -19,6 +20,9 @@ function priceOf(letters) {
 
 /** Of these nobody may know what they have cost: an attempt of theirs may have been paid for. */
 const isInDoubt = (letter) => letter.cause === 'doubt' || letter.cause === 'unreadable' || letter.possible_doubles > 0;
+
+/** Its site is not among those that may be automated any more. */
+const isNotAllowed = (letter) => letter.on_replay === 'not_allowed';
 
 /** One that died only after its answer had come was paid for, whatever is known of the price. */
 export function spentOn(letter, given) {
@@ -62,7 +66,7 @@ export async function one(deed, letter, { words: sentence } = {}) {
         isReplay && ['What a replay does', sentence ?? REPLAYS[letter.on_replay] ?? 'not known'],
         isReplay && ['What it costs', costWords(priceOf([letter]))],
       ]),
-      isReplay ? null : el('p', {}, DROPPING),
+      isReplay ? null : el('p', {}, letter.cause === 'unreadable' ? DISCARDING : DROPPING),
     ],
     verb: VERBS[deed],
     isGrave: !isReplay,
@@ -83,6 +87,7 @@ export async function several(deed, letters) {
         ['Spent so far', spentOnAll(letters.reduce((sum, letter) => sum + (letter.spent_micros ?? 0), 0), letters.some(isInDoubt))],
         isReplay && ['Would pay', count(priceOf(letters).paying)],
         isReplay && ['What it costs', costWords(priceOf(letters))],
+        isReplay && letters.some(isNotAllowed) && ['Refused, not allowed any more', count(letters.filter(isNotAllowed).length)],
       ]),
       isReplay ? null : el('p', {}, DROPPING),
     ],
@@ -125,12 +130,12 @@ export async function all(deed, filter) {
   const closing = new AbortController();
   let letters;
   const counted = dryRun(deed, filter, closing.signal).then((said) => ((letters = said.letters), {
-    isPossible: said.letters > 0,
+    isPossible: said.letters > (isReplay ? said.not_allowed : 0),
     node: [
       el('p', {}, 'Which: ', el('strong', {}, filterWords(filter)), '.'),
       facts([
         ['Letters', count(said.letters)],
-        ['Spent so far', spentOnAll(said.spent_micros, (said.by_cause.doubt ?? 0) > 0)],
+        ['Spent so far', spentOnAll(said.spent_micros, (said.by_cause.doubt ?? 0) + (said.by_cause.unreadable ?? 0) > 0)],
         ...Object.entries(said.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
         isReplay && ['Would pay', count(said.would_pay)],
         isReplay && ['What it costs', costWords({ paying: said.would_pay, micros: said.cost_micros, unpriced: said.unpriced })],
@@ -140,6 +145,7 @@ export async function all(deed, filter) {
       isReplay && said.unpriced > 0 ? el('p', {}, `Nobody knows the price of ${count(said.unpriced)} of them.`) : null,
       isReplay && said.may_pay_twice > 0 ? el('p', {}, el('strong', {}, `${count(said.may_pay_twice)} may be paid for a second time.`)) : null,
       el('p', {}, isReplay ? 'They are replayed at an even pace, and each once. You can stop it at any time.' : DROPPING),
+      !isReplay && said.unreadable > 0 ? el('p', {}, DISCARDING) : null,
     ],
   }));
   const bulk = await confirmed({

@@ -67,7 +67,7 @@ function rowOf(letter, picked, changed) {
     el('span', { class: 'what' }, letter.kind, clipped(letter.site), el('span', { class: 'soft' }, clipped(letter.tenant))),
     [el('span', { class: 'narrow' }, 'Dead '), ago(letter.dead_ms)],
     [el('span', { class: 'narrow' }, 'Spent '), spentOn(letter, { isShort: true })],
-    el('span', { class: 'acts' }, button('Replay…', () => one('replay', letter).then((done) => done && changed(true)), { class: 'small', 'data-deed': 'replay', title: REPLAYS[letter.on_replay] ?? null, 'aria-label': `Replay ${letter.key.slice(0, 12)}…` }), drop),
+    el('span', { class: 'acts' }, letter.on_replay === 'not_allowed' ? el('span', { class: 'soft' }, REPLAYS.not_allowed) : button('Replay…', () => one('replay', letter).then((done) => done && changed(true)), { class: 'small', 'data-deed': 'replay', title: REPLAYS[letter.on_replay] ?? null, 'aria-label': `Replay ${letter.key.slice(0, 12)}…` }), drop),
   ] };
 }
 

@@ -167,7 +167,10 @@ export function order({ rest }) {
       if (isNew) frame();
       show();
     } catch (error) {
-      if (!leaving.signal.aborted && !story) fill(body, unloaded(error), el('p', {}, el('a', { href: '#/search' }, 'Search')));
+      const drop = () => one('drop', { key, cause: 'unreadable' }).then((done) => done && load());
+      if (!leaving.signal.aborted && !story) {
+        fill(body, unloaded(error), error.code === 'unreadable' ? el('div', { class: 'acts' }, button('Drop…', drop, { class: 'quiet' })) : null, el('p', {}, el('a', { href: '#/search' }, 'Search')));
+      }
     }
     body.setAttribute('aria-busy', 'false');
     isAsking = false;

@@ -154,6 +154,9 @@ impl fmt::Display for Entry {
             Beat::Faulted { attempt, fault } => {
                 write!(f, "attempt {attempt}: {} ({})", fault.code.escape_debug(), fault.class.name())
             }
+            Beat::Retried { class, number, at } if *at <= self.at => {
+                write!(f, "retry {number} for {}, at once", class.name())
+            }
             Beat::Retried { class, number, at } => {
                 write!(f, "retry {number} for {}, after {:?}", class.name(), at.since(self.at))
             }

@@ -70,7 +70,7 @@ impl Cost {
                 Deed::Replay => format!("; {unreadable} more cannot be read, and are passed over"),
             };
         }
-        format!("{letters} dead letters would be {done}; {price}")
+        format!("{} dead letters would be {done}; {price}", letters.saturating_sub(not_allowed))
     }
 }
 
