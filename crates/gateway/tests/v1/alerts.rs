@@ -172,9 +172,12 @@ async fn what_was_counted_before_a_restart_is_counted_after_it() {
         let sheets = room.gateway.desk().roster().sheets().await.unwrap();
         sheets.iter().any(|found| matches!(&found.sheet, Sheet::Alerts(sheet) if !sheet.marks.is_empty()))
     };
-    while !is_marked().await {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let waiting = async {
+        while !is_marked().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it is marked");
     for n in 1..=3 {
         room.run_out(&path_of(&room.place(&format!("die-{n}")).await.order(202))).await;
     }
