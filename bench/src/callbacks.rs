@@ -76,6 +76,10 @@ impl Provider for Calling {
         100
     }
 
+    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
+        None
+    }
+
     fn submit_interval(&self) -> Duration {
         Duration::ZERO
     }

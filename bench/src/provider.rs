@@ -9,7 +9,7 @@ use std::time::Duration;
 const ANSWER_BYTES: usize = 500;
 
 pub(crate) fn delivery() -> Delivery {
-    Delivery { goods: Goods::text("t".repeat(ANSWER_BYTES)), solved_at: None, cost: Money(2990) }
+    Delivery { goods: Goods::text("t".repeat(ANSWER_BYTES)), solved_at: None, cost: Some(Money(2990)) }
 }
 
 /// What it does with a task.
@@ -55,6 +55,10 @@ impl Provider for Free {
 
     fn poll_batch_max(&self) -> usize {
         100
+    }
+
+    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
+        None
     }
 
     fn submit_interval(&self) -> Duration {

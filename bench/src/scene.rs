@@ -5,8 +5,8 @@ use futures_util::future::join_all;
 use quittance::SystemClock;
 use quittance_engine::{Engine, Settings, World};
 use quittance_lifecycle::{
-    Decision, Draft, Event, Gate, KeySettings, Kind, Order, Pace, Placement, Policy, SubmitOutcome, Terms,
-    Timestamp, place, transition,
+    Decision, Draft, Event, Gate, KeySettings, Kind, Order, Pace, Placement, Policy, Reuse, SubmitOutcome,
+    Terms, Timestamp, place, transition,
 };
 use quittance_ports::{Clock, Commit, MemorySpill, Provider, Store, Version};
 use std::pin::pin;
@@ -25,12 +25,12 @@ pub(crate) fn kind(name: &str) -> Option<Kind> {
 }
 
 pub(crate) fn policy() -> Policy {
-    Policy { share_window: DAY, patience: DAY, ..Policy::DEFAULT }
+    Policy { share_window: Some(DAY), patience: DAY, ..Policy::DEFAULT }
 }
 
-/// The `n`th of many orders that differ.
+/// The `n`th of many orders that differ. Equal ones are one job: joins and repeats are measured, too.
 pub(crate) fn draft(n: u64) -> Draft {
-    Draft::new("team-a")
+    Draft { reuse: Some(Reuse::Shared), ..Draft::new("team-a") }
         .with("googlekey", "6Le-wvkSAAAAAPBMRTvw0Q4Muexq9bi0DJwx_mJ-")
         .with("pageurl", format!("https://shop.example.com/account/login?visit={n}").as_str())
 }

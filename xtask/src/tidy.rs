@@ -55,6 +55,12 @@ const RULES: &[Rule] = &[
         check: knows::who_may_know_whom,
     },
     Rule {
+        name: "the table of crates is true",
+        why: "a table that nobody checks is wrong within a month, and a reader believes it",
+        mend: "write into ARCHITECTURE.md what the manifest says, or drop the dependency",
+        check: architecture::table_is_true,
+    },
+    Rule {
         name: "lifecycle knows no std",
         why: "whoever can reach std can read a clock, roll dice and do I/O; then a decision cannot be replayed",
         mend: "use core or alloc, or let the caller pass it in with the event",
@@ -93,7 +99,7 @@ const RULES: &[Rule] = &[
     Rule {
         name: "names say something",
         why: "a drawer without a name fills up, and a verb that fits everything tells nothing",
-        mend: "use the nouns of the spec and the verbs of the house: place, submit, poll, settle, take, sweep, ...",
+        mend: "use the nouns and verbs of CONTRIBUTING.md: place, submit, poll, settle, take, sweep, ...",
         check: shape::names_say_something,
     },
     Rule {
@@ -101,6 +107,12 @@ const RULES: &[Rule] = &[
         why: "what is unfinished, switched off or slept through passes every test and fails at night",
         mend: "finish it, delete it, or wait for a moment of the Clock",
         check: leftovers::nothing_is_left_over,
+    },
+    Rule {
+        name: "no test sleeps for luck",
+        why: "a sleep that is long enough today is too short on a busy machine, and too long on every other",
+        mend: "wait for a condition with a deadline, in a helper that is listed in xtask/src/tidy/leftovers.rs, or inject the time",
+        check: leftovers::no_test_sleeps_for_luck,
     },
     Rule {
         name: "no trace of a machine",

@@ -93,6 +93,7 @@ impl Judge<'_> {
             Rule::CallbacksMissing => self.callbacks_missing(),
             Rule::PoolStarves => self.pools_starve(),
             Rule::StoreAway => self.store_away(),
+            Rule::StoreForgot => self.store_forgot(),
             Rule::SpillNotEmpty => self.spills(),
             Rule::NodeSilent => self.silent_nodes(),
         }
@@ -153,7 +154,10 @@ impl Judge<'_> {
 
     fn balance_low(&self) -> Option<Vec<Seen>> {
         let (balance, bar) = (self.readings.balance?, self.bars.balance_low);
-        let words = format!("the balance is {balance}, and is to be at least {bar}: top up the account");
+        let currency = &self.readings.currency;
+        let words = format!(
+            "the balance is {balance} {currency}, and is to be at least {bar} {currency}: top up the account"
+        );
         // A tenth more than the bar, so that it is not met from below by a cent.
         one("", level(balance < bar, balance.0 >= bar.0.saturating_add(bar.0 / 10)), words)
     }
@@ -172,8 +176,9 @@ impl Judge<'_> {
         let lasts_s = u128::from(balance.0) * lately.span.as_millis() / u128::from(spent.0) / 1000;
         let bar_s = u128::from(self.bars.balance_lasts.as_secs());
         let words = format!(
-            "at the pace of the last hour the balance of {balance} is spent in {}: top up the account, or see who spends \
+            "at the pace of the last hour the balance of {balance} {} is spent in {}: top up the account, or see who spends \
              (`quittance report --by tenant,site`)",
+            self.readings.currency,
             span(Duration::from_secs(u64::try_from(lasts_s).unwrap_or(u64::MAX)))
         );
         one("", level(lasts_s < bar_s, lasts_s >= bar_s + bar_s / 10), words)
@@ -183,16 +188,25 @@ impl Judge<'_> {
         let pools = self.readings.pools.as_ref()?.iter();
         let seen = pools.filter_map(|pool| {
             let budget = pool.budget.filter(|_| pool.is_on)?;
+            let currency = &self.readings.currency;
+            if pool.price.is_none() {
+                let words = format!(
+                    "pool {} has a budget of {budget} {currency} an hour, and the price of an answer is not known: it buys nothing. \
+                     Set the price of its kind in the configuration ([prices]), or take its budget away",
+                    pool.name
+                );
+                return Some(Seen { subject: pool.name.clone(), level: Level::High, words });
+            }
             let part = |permille: u32| u128::from(budget.0) * u128::from(permille) / 1000;
             let (spent, bar) = (u128::from(pool.spent_this_hour.0), self.bars.budget_used_permille);
             // What is left may be less than an answer costs, and then nothing is bought, wherever the bar stands.
             let price = pool.price.filter(|price| spent + u128::from(price.0) > u128::from(budget.0));
             let then = match price {
-                Some(price) => format!("which leaves less than the {price} of another answer until the next hour"),
+                Some(price) => format!("which leaves less than the {price} {currency} of another answer until the next hour"),
                 None => "and then buys no more until the next".into(),
             };
             let words = format!(
-                "pool {} has spent {} of the {budget} that it may in this hour, {then}: raise its budget, or leave it",
+                "pool {} has spent {} of the {budget} {currency} that it may in this hour, {then}: raise its budget, or leave it",
                 pool.name, pool.spent_this_hour
             );
             let is_low = price.is_none() && spent < part(bar.saturating_sub(100));
@@ -273,6 +287,12 @@ impl Judge<'_> {
              look at the store and the way to it (`quittance doctor`)"
         );
         one(here, level(!self.readings.store_is_up, true), words)
+    }
+
+    /// Until a person has seen it.
+    fn store_forgot(&self) -> Option<Vec<Seen>> {
+        let what = self.readings.forgot.as_ref();
+        one(&self.readings.here, level(what.is_some(), true), what.cloned().unwrap_or_default())
     }
 
     fn spills(&self) -> Option<Vec<Seen>> {

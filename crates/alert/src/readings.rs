@@ -10,12 +10,16 @@ pub struct Readings {
     /// Whether the store answers, and who asks it.
     pub store_is_up: bool,
     pub here: String,
+    /// What the store has lost, in words, until a person has seen it.
+    pub forgot: Option<String>,
     pub dead: Option<DeadLetters>,
     /// What has been counted since the node began to look; it only grows.
     pub counts: Option<Counts>,
     /// What people call the provider, and how it is.
     pub provider: Option<(String, Health)>,
     pub balance: Option<Money>,
+    /// What all money is in.
+    pub currency: String,
     pub pools: Option<Vec<Pool>>,
     pub nodes: Option<Vec<Node>>,
 }
@@ -44,7 +48,7 @@ pub struct Pool {
     pub is_on: bool,
     pub budget: Option<Money>,
     pub spent_this_hour: Money,
-    /// What its last answer cost, as far as it is known.
+    /// What the next refill costs, as far as it is known.
     pub price: Option<Money>,
     pub level: u32,
     pub fresh: u32,

@@ -34,6 +34,7 @@ rules! {
     CallbacksMissing "callbacks_missing",
     PoolStarves "pool_starves",
     StoreAway "store_away",
+    StoreForgot "store_forgot",
     SpillNotEmpty "spill_not_empty",
     NodeSilent "node_silent",
 }
@@ -47,7 +48,14 @@ impl Rule {
     /// Whether orders are lost, late or refused for as long as it stands.
     #[must_use]
     pub const fn is_grave(self) -> bool {
-        matches!(self, Self::ProviderPaused | Self::ProviderBroken | Self::BalanceLow | Self::StoreAway)
+        matches!(
+            self,
+            Self::ProviderPaused
+                | Self::ProviderBroken
+                | Self::BalanceLow
+                | Self::StoreAway
+                | Self::StoreForgot
+        )
     }
 }
 
@@ -115,7 +123,7 @@ impl Thresholds {
     pub const fn raised_after(&self, rule: Rule) -> Duration {
         match rule {
             // Each of them was decided upon elsewhere, and does not come and go.
-            Rule::ProviderPaused | Rule::DeadLettersOld => Duration::ZERO,
+            Rule::ProviderPaused | Rule::DeadLettersOld | Rule::StoreForgot => Duration::ZERO,
             Rule::ProviderBroken => self.provider_broken_for,
             Rule::PoolStarves => self.pool_starves_for,
             Rule::StoreAway => self.store_away_for,
@@ -133,8 +141,12 @@ impl Thresholds {
 
     /// How long it must be well before its alert is cleared.
     #[must_use]
-    pub const fn cleared_after(&self, _rule: Rule) -> Duration {
-        self.clear_after
+    pub const fn cleared_after(&self, rule: Rule) -> Duration {
+        match rule {
+            // A person has said so.
+            Rule::StoreForgot => Duration::ZERO,
+            _ => self.clear_after,
+        }
     }
 
     #[must_use]
@@ -152,6 +164,8 @@ impl Thresholds {
             Rule::CallbacksMissing => self.polled_permille > 0,
             Rule::PoolStarves => !self.pool_starves_for.is_zero(),
             Rule::StoreAway => !self.store_away_for.is_zero(),
+            // This rule cannot be switched off.
+            Rule::StoreForgot => true,
             Rule::SpillNotEmpty => !self.spill_for.is_zero(),
             Rule::NodeSilent => !self.node_silent_for.is_zero(),
         }

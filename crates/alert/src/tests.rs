@@ -66,6 +66,7 @@ fn well() -> Readings {
         counts: Some(Counts::default()),
         provider: Some(("main".into(), Health::Well)),
         balance: Some(Money(100_000_000)),
+        currency: "USD".into(),
         pools: Some(Vec::new()),
         nodes: Some(Vec::new()),
         ..Readings::default()
@@ -211,7 +212,7 @@ fn a_pool_starves_only_while_somebody_asks_for_what_it_does_not_have() {
             is_on: true,
             budget: Some(Money(1_000)),
             spent_this_hour: Money(spent),
-            price: None,
+            price: Some(Money(1)),
             level: 4,
             fresh,
             missed,
@@ -223,6 +224,24 @@ fn a_pool_starves_only_while_somebody_asks_for_what_it_does_not_have() {
     assert_eq!(post.watch(700..800, |_| pool(2, 700, 0)), [(760, false, Rule::PoolStarves)]);
     assert_eq!(post.watch(800..900, |_| pool(2, 700, 950)), [(810, true, Rule::BudgetEnds)]);
     assert_eq!(post.watch(900..1000, |_| well()), [(960, false, Rule::BudgetEnds)], "the pool is gone");
+}
+
+/// What is not known is not zero: a budget without a price stops the pool, and that is told.
+#[test]
+fn a_budget_whose_price_is_not_known_is_told_at_once() {
+    let mut post = Post::new(Thresholds::default());
+    let pool = |price: Option<Money>| {
+        let budget = Some(Money(20_000));
+        let pool = Pool { name: "warm".into(), is_on: true, budget, price, ..Pool::default() };
+        Readings { pools: Some(vec![pool]), ..well() }
+    };
+    assert_eq!(post.watch(0..100, |_| pool(None)), [(10, true, Rule::BudgetEnds)]);
+    let words = &post.words[&(Rule::BudgetEnds, "warm".into())];
+    assert!(
+        words.contains("0.02 USD") && words.contains("not known") && words.contains("[prices]"),
+        "{words}"
+    );
+    assert_eq!(post.watch(100..300, |_| pool(Some(Money(2_990)))), [(160, false, Rule::BudgetEnds)]);
 }
 
 #[test]
@@ -238,7 +257,7 @@ fn a_budget_that_does_not_pay_for_another_answer_is_at_its_end_wherever_the_bar_
     assert_eq!(post.watch(0..100, |_| pool(14_950)), [], "it buys one more");
     assert_eq!(post.watch(100..200, |_| pool(17_940)), [(110, true, Rule::BudgetEnds)], "89.7 %");
     let words = &post.words[&(Rule::BudgetEnds, "warm".into())];
-    assert!(words.contains("0.01794 of the 0.02") && words.contains("0.00299 of another"), "{words}");
+    assert!(words.contains("0.01794 of the 0.02 USD") && words.contains("0.00299 USD of another"), "{words}");
     assert_eq!(post.watch(200..300, |_| pool(0)), [(260, false, Rule::BudgetEnds)], "a new hour");
 }
 
@@ -278,7 +297,10 @@ fn a_rule_that_is_switched_off_is_silent_and_takes_back_what_it_said() {
         node_silent_for: Duration::ZERO,
         ..Thresholds::default()
     };
-    assert!(Rule::ALL.iter().all(|rule| !off.is_on(*rule) && Thresholds::default().is_on(*rule)));
+    // What a store has lost is always told.
+    let can_be_off = |rule: &&Rule| **rule != Rule::StoreForgot;
+    assert!(Rule::ALL.iter().filter(can_be_off).all(|rule| !off.is_on(*rule)));
+    assert!(Rule::ALL.iter().all(|rule| Thresholds::default().is_on(*rule)));
     let mut post = Post::new(off);
     post.standing.insert((Rule::ProviderPaused, "main".into()));
     let paused =
@@ -343,11 +365,13 @@ fn anything(dice: &mut Dice, now: Timestamp, counts: &mut Counts) -> Readings {
     Readings {
         at: now,
         store_is_up: dice.roll(2) > 0,
+        forgot: Some("the store was flushed: look".into()),
         here: "here".into(),
         dead: dice.maybe(DeadLetters { count: 1, oldest: None }),
         counts: dice.maybe(*counts),
         provider: dice.maybe(("main".into(), health)),
         balance: Some(Money(dice.roll(3_000_000))),
+        currency: "USD".into(),
         pools: dice.maybe(pools),
         nodes: dice.maybe(nodes),
     }

@@ -1,7 +1,7 @@
 //! Cookies that open a whole site for a while, for the proxy and the browser that they were made with. They can be
 //! used again, so two orders that agree in both share one.
 
-use crate::row::{COOKIE, PAGE, Row, optional, required};
+use crate::row::{COOKIE, PAGE, Row, optional, required, required_vendor};
 
 pub(crate) const ROWS: &[Row] = &[
     Row {
@@ -13,12 +13,13 @@ pub(crate) const ROWS: &[Row] = &[
         name: "datadome",
         fields: &[
             PAGE,
-            // An address, but not of the page: its host is never one that the operator would list.
-            required("captcha_url"),
+            required_vendor("captcha_url"),
             required("userAgent"),
             required("proxy"),
             optional("proxytype"),
         ],
+        // The challenge is at geo.captcha-delivery.com (2captcha's and CapSolver's examples).
+        vendors: &["*.captcha-delivery.com"],
         ..COOKIE
     },
     Row {

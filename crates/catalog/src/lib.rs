@@ -10,14 +10,18 @@ extern crate alloc;
 
 mod cookies;
 mod pictures;
+mod prices;
 mod row;
 mod tokens;
+mod undescribed;
 
 use alloc::borrow::Cow;
 use alloc::string::String;
+pub use prices::{PriceList, price_list, price_lists};
 use quittance_lifecycle::Kind;
 use row::Row;
 pub use row::{CONTROL, JSON_TEXTS};
+pub use undescribed::UNDESCRIBED;
 
 fn rows() -> impl Iterator<Item = &'static Row> {
     [pictures::ROWS, tokens::ROWS, cookies::ROWS].into_iter().flatten()

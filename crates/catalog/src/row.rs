@@ -3,7 +3,7 @@
 
 use alloc::borrow::Cow;
 use core::time::Duration;
-use quittance_lifecycle::{Field, Identity, Kind, Pace, Shape};
+use quittance_lifecycle::{Field, HostRules, Identity, Kind, Pace, Shape};
 
 /// A [`Kind`] that can be written as a constant with a pattern behind it (`..TOKEN`).
 #[derive(Clone, Copy)]
@@ -16,6 +16,8 @@ pub(crate) struct Row {
     pub(crate) bound_to_address: bool,
     pub(crate) lasts: Lasts,
     pub(crate) pace: Pace,
+    /// The hosts that its vendor addresses may name: see [`vendor`].
+    pub(crate) vendors: &'static [&'static str],
 }
 
 /// How long an answer is good, and for how many uses.
@@ -52,22 +54,30 @@ impl Row {
             margin: Duration::from_secs(margin_s),
             single_use,
             pace: self.pace,
+            hosts: HostRules { is_described: !self.name.is_empty(), vendors: self.vendors, plain: PLAIN },
         }
     }
 }
 
 /// What one client says to one provider about how to talk, and never about what is wanted. `method` is here
-/// because the kind already says it, and one kind may have several (a picture comes by `post` or by `base64`).
+/// because the kind already says it, and one kind may have several (a picture comes by `post` or by `base64`). The terms of an
+/// order (`idempotency_key`, `deadline_s`, ...) are here because they are for Quittance: no provider gets them.
 pub const CONTROL: &[&str] = &[
     "callbackUrl",
     "clientKey",
+    "deadline_s",
     "debug_dump",
     "header_acao",
+    "idempotency_key",
     "json",
     JSON_TEXTS,
     "key",
     "method",
+    "min_life_s",
+    "no_stock",
+    "nocache",
     "pingback",
+    "reuse",
     "softId",
     "soft_id",
 ];
@@ -80,19 +90,39 @@ const CONTROL_AND_VISIT: &[&str] = &[
     "callbackUrl",
     "clientKey",
     "cookies",
+    "deadline_s",
     "debug_dump",
     "header_acao",
+    "idempotency_key",
     "json",
     "json_cookies",
     JSON_TEXTS,
     "key",
     "method",
+    "min_life_s",
+    "no_stock",
+    "nocache",
     "pageurl",
     "pingback",
     "proxy",
     "proxytype",
+    "reuse",
     "softId",
     "soft_id",
+    "userAgent",
+];
+
+/// What an order of any kind may say beside what its kind knows, and what no provider reads as a page.
+const PLAIN: &[&str] = &[
+    "cookies",
+    "image_base64_1",
+    "instructions",
+    "json_cookies",
+    "lang",
+    "language",
+    "languagePool",
+    "textcaptcha",
+    "textinstructions",
     "userAgent",
 ];
 
@@ -110,6 +140,7 @@ pub(crate) const PICTURE: Row = Row {
     bound_to_address: false,
     lasts: Lasts::ForEver,
     pace: pace(5, 20, 45),
+    vendors: &[],
 };
 
 /// Something that a site takes once, for two minutes unless it is known to be otherwise: no shorter life is known
@@ -123,6 +154,7 @@ pub(crate) const TOKEN: Row = Row {
     bound_to_address: false,
     lasts: Lasts::Once { life_s: 120, margin_s: 40 },
     pace: pace(15, 60, 100),
+    vendors: &[],
 };
 
 /// A cookie that lets one visitor pass for a while: good only for the same proxy and browser, so both count. How
@@ -169,6 +201,17 @@ pub(crate) const fn optional(name: &'static str) -> Field {
 /// A text that asks for a different answer, and what leaving it out means, where providers agree about that.
 pub(crate) const fn defaulted(name: &'static str, default: &'static str) -> Field {
     Field { required: false, default: Some(default), ..required(name) }
+}
+
+/// An address or a host of the captcha's vendor. It is not the page, so the operator does not list it: it must be among
+/// the kind's `vendors`, among what the operator adds to them, or among the hosts that may be automated.
+pub(crate) const fn vendor(name: &'static str) -> Field {
+    Field { shape: Shape::VendorAddress, ..optional(name) }
+}
+
+/// A vendor address without which no provider takes the order.
+pub(crate) const fn required_vendor(name: &'static str) -> Field {
+    Field { shape: Shape::VendorAddress, ..required(name) }
 }
 
 /// A text that goes to the provider and changes how it solves, but not what the answer is good for.

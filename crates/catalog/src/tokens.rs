@@ -1,8 +1,10 @@
 //! Tokens and puzzles: what a page hands to its server to show that somebody was there. The site takes each of
 //! them once, and not for long.
 
-use crate::row::{Lasts, PAGE, Row, TOKEN, aside, defaulted, optional, pace, required};
-use quittance_lifecycle::Identity;
+use crate::row::{
+    Lasts, PAGE, Row, TOKEN, aside, defaulted, optional, pace, required, required_vendor, vendor,
+};
+use quittance_lifecycle::{Field, Identity};
 
 /// A puzzle's challenge is good for one load of the page and its provider says nothing about how long the
 /// answer lives: so it is taken to be short.
@@ -22,10 +24,12 @@ pub(crate) const ROWS: &[Row] = &[
             optional("data-s"),
             // Only pages with an enterprise key have one here.
             optional("action"),
-            aside("domain"),
+            Field { identifies: false, ..vendor("domain") },
             aside("userAgent"),
             aside("cookies"),
         ],
+        // What the providers' documentation gives as values of `domain`.
+        vendors: &["google.com", "www.google.com", "*.recaptcha.net"],
         // The slowest of the common ones: 2captcha gives its workers 300 s where others get 90.
         pace: pace(20, 75, 130),
         ..TOKEN
@@ -41,10 +45,12 @@ pub(crate) const ROWS: &[Row] = &[
             defaulted("enterprise", "0"),
             // The kind has said it already; whoever says something else does not share.
             defaulted("version", "v3"),
-            aside("domain"),
+            Field { identifies: false, ..vendor("domain") },
             aside("userAgent"),
             aside("cookies"),
         ],
+        // What the providers' documentation gives as values of `domain`.
+        vendors: &["google.com", "www.google.com", "*.recaptcha.net"],
         ..TOKEN
     },
     Row {
@@ -55,10 +61,11 @@ pub(crate) const ROWS: &[Row] = &[
             PAGE,
             defaulted("invisible", "0"),
             optional("data"),
-            aside("domain"),
+            Field { identifies: false, ..vendor("domain") },
             aside("userAgent"),
             aside("cookies"),
         ],
+        vendors: &["*.hcaptcha.com"],
         pace: pace(20, 75, 130),
         ..TOKEN
     },
@@ -85,11 +92,13 @@ pub(crate) const ROWS: &[Row] = &[
             // Made by the site for one load of the page: two challenges are never one order.
             required("challenge"),
             PAGE,
-            optional("api_server"),
+            vendor("api_server"),
             optional("offline"),
             optional("new_captcha"),
             optional("userAgent"),
         ],
+        // api.geetest.com and its regions; geevisit.com is the vendor's name abroad.
+        vendors: &["*.geetest.com", "*.geevisit.com"],
         ..PUZZLE
     },
     // Some clients ask for it as version 4 of the other.
@@ -103,11 +112,13 @@ pub(crate) const ROWS: &[Row] = &[
         fields: &[
             required("publickey"),
             PAGE,
-            optional("surl"),
+            vendor("surl"),
             // A one-time value of the page.
             optional("data[blob]"),
             optional("userAgent"),
         ],
+        // client-api.arkoselabs.com, or the subdomain of one customer; the older name is still in use.
+        vendors: &["*.arkoselabs.com", "*.funcaptcha.com"],
         pace: pace(20, 75, 130),
         ..TOKEN
     },
@@ -124,12 +135,16 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "capy",
-        fields: &[required("captchakey"), PAGE, optional("api_server"), defaulted("version", "puzzle")],
+        fields: &[required("captchakey"), PAGE, vendor("api_server"), defaulted("version", "puzzle")],
+        // https://jp.api.capy.me/ in 2captcha's examples.
+        vendors: &["*.capy.me"],
         ..PUZZLE
     },
     Row {
         name: "lemin",
-        fields: &[required("captcha_id"), required("div_id"), PAGE, optional("api_server")],
+        fields: &[required("captcha_id"), required("div_id"), PAGE, vendor("api_server")],
+        // api.leminnow.com in the vendor's documentation.
+        vendors: &["*.leminnow.com"],
         ..PUZZLE
     },
     // Its answer is a voucher that is spent once, for a cookie that only the same visitor can use.
@@ -140,16 +155,29 @@ pub(crate) const ROWS: &[Row] = &[
             required("iv"),
             required("context"),
             PAGE,
-            optional("challenge_script"),
-            optional("captcha_script"),
+            vendor("challenge_script"),
+            vendor("captcha_script"),
+            vendor("jsapi_script"),
+            vendor("problem_url"),
             optional("userAgent"),
         ],
+        // ID.REGION.token.awswaf.com, .captcha.awswaf.com, .sdk.awswaf.com. A script on the site's own host is listed as the site is.
+        vendors: &["*.awswaf.com"],
         bound_to_address: true,
         ..TOKEN
     },
     Row {
         name: "captchafox",
-        fields: &[required("sitekey"), PAGE, required("proxy"), optional("proxytype"), optional("userAgent")],
+        fields: &[
+            required("sitekey"),
+            PAGE,
+            vendor("api_server"),
+            required("proxy"),
+            optional("proxytype"),
+            optional("userAgent"),
+        ],
+        // cdn.captchafox.com has the script, api.captchafox.com the verification.
+        vendors: &["*.captchafox.com"],
         bound_to_address: true,
         ..TOKEN
     },
@@ -158,6 +186,17 @@ pub(crate) const ROWS: &[Row] = &[
     Row { name: "prosopo", fields: &[required("sitekey"), PAGE], ..TOKEN },
     Row { name: "cybersiara", fields: &[required("master_url_id"), PAGE, optional("userAgent")], ..TOKEN },
     Row { name: "cutcaptcha", fields: &[required("misery_key"), required("api_key"), PAGE], ..TOKEN },
-    Row { name: "tencent", fields: &[required("app_id"), PAGE], ..PUZZLE },
-    Row { name: "atb_captcha", fields: &[required("app_id"), required("api_server"), PAGE], ..PUZZLE },
+    Row {
+        name: "tencent",
+        fields: &[required("app_id"), PAGE, vendor("captcha_script")],
+        vendors: &["*.captcha.qcloud.com", "*.captcha.qq.com"],
+        ..PUZZLE
+    },
+    Row {
+        name: "atb_captcha",
+        fields: &[required("app_id"), required_vendor("api_server"), PAGE],
+        // https://cap.aisecurius.com in every example of 2captcha's clients.
+        vendors: &["*.aisecurius.com"],
+        ..PUZZLE
+    },
 ];

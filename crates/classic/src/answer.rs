@@ -51,7 +51,7 @@ pub enum SubmitReply {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PollReply {
     Pending,
-    Answered { goods: Goods, cost: Money },
+    Answered { goods: Goods, cost: Option<Money> },
     Fault(Fault),
     Puzzling(Sight),
 }
@@ -132,7 +132,7 @@ pub fn read_poll(body: &[u8], priced: bool, codes: &FaultCodes) -> PollReply {
 }
 
 /// Text that stands where an answer should.
-fn read_word(text: &str, cost: Money, codes: &FaultCodes) -> PollReply {
+fn read_word(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollReply {
     if is_pending(text) {
         return PollReply::Pending;
     }
@@ -144,9 +144,11 @@ fn read_word(text: &str, cost: Money, codes: &FaultCodes) -> PollReply {
 
 /// The same where texts and documents look alike. The answer gets the type that it would have in a reply in JSON, so
 /// that a client sees no difference between the ways it can come.
-fn read_untyped(text: &str, cost: Money, codes: &FaultCodes) -> PollReply {
+fn read_untyped(text: &str, cost: Option<Money>, codes: &FaultCodes) -> PollReply {
     let is_json = codes.profile().facts().answers_in_objects && said::is_document(text);
     match read_word(text, cost, codes) {
+        // A proxy's error page in place of the answer is a mistake on the way, and not what was bought.
+        PollReply::Answered { goods, .. } if goods.is_a_page() => PollReply::Puzzling(Sight::Html),
         PollReply::Answered { goods, cost } => {
             PollReply::Answered { goods: Goods { is_json, ..goods }, cost }
         }
@@ -184,7 +186,7 @@ pub fn read_pingback(form: &Form, codes: &FaultCodes) -> Option<(Option<String>,
         return None;
     }
     let task = form.text("id").map(str::trim).filter(|task| is_task(task)).map(str::to_owned);
-    match read_untyped(said, Money::default(), codes) {
+    match read_untyped(said, None, codes) {
         PollReply::Answered { goods, .. } => Some((task, Ok(goods))),
         PollReply::Fault(fault) => Some((task, Err(fault))),
         PollReply::Pending | PollReply::Puzzling(_) => None,

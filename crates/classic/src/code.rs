@@ -30,8 +30,10 @@ pub struct Row<'a> {
     pub meaning: &'a str,
     /// What the person who reads it should do.
     pub advice: &'a str,
-    /// How long the provider wants to be left alone, where that is known.
+    /// How long the provider wants to be left alone, where that is known. The gate obeys it.
     pub pause: Option<Duration>,
+    /// Whether it takes no polls for so long, either: the account or our address is blocked.
+    pub is_block: bool,
     /// Whether the operator's configuration says so, and not the table.
     pub is_overridden: bool,
 }
@@ -133,6 +135,7 @@ impl FaultCodes {
             meaning: entry.meaning(self.profile),
             advice: entry.advice(self.profile),
             pause: entry.pause(self.profile),
+            is_block: entry.is_block,
             is_overridden: own.is_some(),
         }
     }
@@ -147,6 +150,7 @@ fn own_row(code: &str, class: FaultClass) -> Row<'_> {
         meaning: "(from the configuration)",
         advice: "",
         pause: None,
+        is_block: false,
         is_overridden: true,
     }
 }
@@ -172,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_of_the_spec_has_the_class_of_the_spec() {
+    fn the_best_known_codes_have_their_class() {
         use FaultClass::{Account, Busy, Caller, Unsolvable};
         let classes = [
             (

@@ -54,14 +54,16 @@ impl Form {
             return Ok(form);
         }
         let is_multipart = content_type.is_some_and(is_multipart);
-        match boundary_of(body)
-            .or_else(|| multer::parse_boundary(content_type.filter(|_| is_multipart)?).ok())
-        {
+        // Clients write `multipart/form-data` over JSON and over plain pairs, so the body counts for more than the header.
+        match boundary_of(body) {
             Some(boundary) => form.read_multipart(boundary, body)?,
-            None if is_multipart => {
-                return Err(BadForm::Malformed { what: "multipart, and no boundary to be found" });
-            }
             None if body[0] == b'{' => form.read_json(body)?,
+            None if is_multipart && has_lines(body) => {
+                let boundary =
+                    content_type.and_then(|content_type| multer::parse_boundary(content_type).ok());
+                let missing = BadForm::Malformed { what: "multipart, and no boundary to be found" };
+                form.read_multipart(boundary.ok_or(missing)?, body)?;
+            }
             None => form.read_urlencoded(body.trim_ascii_end())?,
         }
         Ok(form)
@@ -170,6 +172,11 @@ const fn digit(letter: u8) -> Option<u8> {
 
 fn is_multipart(content_type: &str) -> bool {
     content_type.trim_start().get(..10).is_some_and(|start| start.eq_ignore_ascii_case("multipart/"))
+}
+
+/// A multipart body has several lines; pairs are one.
+fn has_lines(body: &[u8]) -> bool {
+    body.starts_with(b"--") || body.trim_ascii_end().contains(&b'\n')
 }
 
 /// The boundary as the body itself shows it: its first line, if the next one can only be a part's header. Clients

@@ -36,6 +36,10 @@ pub enum BadWish {
     NoMethod,
     #[error("`{field}` is not a file in base64")]
     NotBase64 { field: String },
+    #[error(
+        "`{one}` and `{other}` are two names of one parameter, and their values differ: send one of them"
+    )]
+    SaidTwice { one: String, other: String },
 }
 
 /// Whether the answer is of no use without what a reply brings beside it. Pingbacks have no place for that.
@@ -52,7 +56,11 @@ pub fn spell(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> 
     let spelling = TABLE.iter().find(|spelling| spelling.kind == kind).unwrap_or(&PLAIN);
     let wire = spelling.at(profile);
     let mut form = Form::default();
-    for (name, value) in params.iter().filter(|(name, _)| !CONTROL.contains(&name.as_str())) {
+    let is_renamed = |name: &str| wire.names.iter().any(|(ours, _)| *ours == name);
+    let said = || params.iter().filter(|(name, _)| !CONTROL.contains(&name.as_str()));
+    // What has another name on the wire goes first: a parameter that is called so by its caller never replaces it.
+    let renamed = said().filter(|(name, _)| is_renamed(name));
+    for (name, value) in renamed.chain(said().filter(|(name, _)| !is_renamed(name))) {
         let part = match value {
             Value::Text(text) if text.is_empty() => continue,
             Value::Text(text) => Part::Text(text.clone()),
@@ -61,7 +69,7 @@ pub fn spell(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> 
         };
         let name =
             wire.names.iter().find(|(ours, _)| ours == name).map_or(name.as_str(), |(_, theirs)| theirs);
-        form.0.insert(name.to_owned(), part);
+        form.0.entry(name.to_owned()).or_insert(part);
     }
     for (name, said) in wire.marks {
         form.0.entry((*name).to_owned()).or_insert_with(|| Part::Text((*said).to_owned()));
@@ -71,6 +79,60 @@ pub fn spell(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> 
         form.0.insert("method".to_owned(), Part::Text(method.to_owned()));
     }
     form
+}
+
+/// Every field of a form that [`spell`] has made, for the check of what leaves: its name, the parameter that it is (none, if
+/// nothing is known about it), and what it says. What our own table adds is left out.
+#[must_use]
+pub fn leaves<'a>(profile: Profile, kind: &str, form: &'a Form) -> Vec<(&'a str, Option<&'a str>, &'a Part)> {
+    let spelling = TABLE.iter().find(|spelling| spelling.kind == kind).unwrap_or(&PLAIN);
+    let wire = spelling.at(profile);
+    let is_ours = |name: &str, part: &Part| {
+        let is_mark =
+            wire.marks.iter().any(|(mark, said)| *mark == name && *part == Part::Text((*said).to_owned()));
+        // The name of a kind without a description is the caller's own.
+        is_mark
+            || (name == "method" && (!spelling.kind.is_empty() || quittance_catalog::kind(kind).is_some()))
+    };
+    let fields = form.0.iter().filter(|(name, part)| !is_ours(name, part));
+    fields
+        .map(|(name, part)| {
+            let param =
+                wire.names.iter().find(|(_, theirs)| theirs == name).map_or(name.as_str(), |(ours, _)| ours);
+            (name.as_str(), (name != "method").then_some(param), part)
+        })
+        .collect()
+}
+
+/// The parameter of a kind that clients of this protocol call so, without regard to case; and that it is a file in base64.
+#[must_use]
+pub fn alias(kind: &str, name: &str) -> Option<(&'static str, bool)> {
+    let spellings = TABLE.iter().filter(|spelling| spelling.kind == kind);
+    let mut names = spellings.flat_map(|spelling| spelling.all_names().map(move |pair| (spelling, pair)));
+    names
+        .find(|(_, (_, theirs))| theirs.eq_ignore_ascii_case(name))
+        .map(|(spelling, (ours, _))| (ours, spelling.is_base64(ours)))
+}
+
+/// Every `method` that the table knows.
+pub fn methods() -> impl Iterator<Item = &'static str> {
+    TABLE.iter().flat_map(Spelling::methods).filter(|method| !method.is_empty())
+}
+
+/// What makes a request of the method that `kind` has one of another kind: the field, what it says (anything, if nothing is
+/// given), and the other kind.
+pub fn tells(kind: &str) -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
+    let own: Vec<&str> =
+        TABLE.iter().filter(|spelling| spelling.kind == kind).flat_map(Spelling::methods).collect();
+    let others = TABLE.iter().filter(move |other| other.methods().any(|method| own.contains(&method)));
+    let kind = kind.to_owned();
+    others.filter(move |other| other.kind != kind).flat_map(Spelling::tells)
+}
+
+/// The fields that say once more what a kind is, and what they say.
+pub fn marks(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let kind = kind.to_owned();
+    TABLE.iter().filter(move |spelling| spelling.kind == kind).flat_map(Spelling::all_marks)
 }
 
 /// What a request to `in.php` asks for, whichever provider's spelling it follows.
@@ -86,11 +148,17 @@ pub fn understand(form: &Form) -> Result<Wanted, BadWish> {
     let mut params = BTreeMap::new();
     for (name, part) in form.0.iter().filter(|(name, _)| !CONTROL.contains(&name.as_str())) {
         let ours = spelling.our_name(name);
-        if spelling.is_mark(name, part) || (ours != name && form.0.contains_key(ours)) {
+        if spelling.is_mark(name, part) {
             continue;
         }
-        if let Some(value) = value(spelling, ours, part)? {
-            params.insert(ours.to_owned(), value);
+        let Some(value) = value(spelling, ours, part)? else { continue };
+        match params.get(ours) {
+            Some(said) if *said != value => {
+                let mut names = form.0.keys().filter(|name| spelling.our_name(name) == ours).cloned();
+                let mut next = || names.next().unwrap_or_default();
+                return Err(BadWish::SaidTwice { one: next(), other: next() });
+            }
+            _ => _ = params.insert(ours.to_owned(), value),
         }
     }
     Ok(Wanted { kind: kind.to_owned(), params })

@@ -31,11 +31,13 @@ fn all_wrong(second: u64, health: Health) -> Readings {
     Readings {
         at: Timestamp::from_millis(1_794_800_000_000 + second * 1000),
         store_is_up: false,
+        forgot: Some("the store was flushed".into()),
         here: "here".into(),
         dead: Some(DeadLetters { count: 3, oldest: Some(Timestamp::ZERO) }),
         counts: Some(counts),
         provider: Some(("main".into(), health)),
         balance: Some(Money(1000)),
+        currency: "USD".into(),
         pools: Some(vec![pool]),
         nodes: Some(vec![Node { name: "there".into(), is_silent: true, has_spilled: true }]),
     }

@@ -94,8 +94,9 @@ pub(crate) async fn run(
     }
     let mut after = None;
     loop {
-        let Page { entries, unreadable, next } = page(&office, from, to, after.as_deref()).await?;
+        let Page { currency, entries, unreadable, next } = page(&office, from, to, after.as_deref()).await?;
         summary.unreadable += unreadable;
+        summary.currency = currency;
         let mut rendered = String::new();
         for told in &entries {
             let entry = Entry::read(told).map_err(|why| Trouble::new(Exit::Store, why))?;
@@ -148,6 +149,7 @@ async fn balance(office: &Office, config: &Config) -> Option<String> {
     if let Some(balance) = told.and_then(|account| account.balance) {
         return Some(balance);
     }
+    // Without a daemon the provider itself is asked.
     let provider = config.providers.first().filter(|_| matches!(office, Office::Here(_)))?;
     let account = node::account(provider).await.ok()?;
     account.balance.map(crate::config::money::render)

@@ -19,6 +19,7 @@ pub(crate) mod nearest;
 mod origin;
 mod place;
 mod pools;
+mod prices;
 mod rate;
 mod registry;
 mod secret;
@@ -38,20 +39,23 @@ pub(crate) use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TO_PASSWORD};
 #[cfg(test)]
 pub(crate) use registry::settings;
 pub(crate) use secret::{CallerKey, Credential};
-pub(crate) use show::{ConfigCommand, in_force, run, secret_variables};
+pub(crate) use show::{
+    ConfigCommand, check, in_force, refuse_to_overwrite, run, secret_files, secret_variables,
+};
 pub(crate) use store::{StoreConfig, StoreUrl};
 pub(crate) use types::{
-    CallbacksOut, Dialect, KindTable, LogConfig, ProviderConfig, ReuseRules, TenantConfig, TlsConfig,
+    CallbacksOut, Dialect, KindTable, LogConfig, OPEN_MAX_DEFAULT, ProviderConfig, RATE_DEFAULT, ReuseRules,
+    TenantConfig, TlsConfig,
 };
 pub(crate) use value::is_label;
 
 use clap::Args;
 use effective::Effective;
-use origin::Origin;
 use quittance::{LifeRule, PoolSpec};
+use quittance_engine::targets::HostPattern;
 use quittance_engine::{Settings, Sparing, Targets};
 use quittance_gateway::Limits;
-use quittance_lifecycle::{KeySettings, Kind, Money, Policy};
+use quittance_lifecycle::{KeySettings, Kind, Money, Policy, WithoutWord};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -78,6 +82,8 @@ pub(crate) struct Config {
     pub(crate) public_url: Option<String>,
     pub(crate) callback_secret: Option<Credential>,
     pub(crate) listener: Limits,
+    /// Names under which clients reach this gateway, besides localhost.
+    pub(crate) hosts: Vec<HostPattern>,
     pub(crate) tls: TlsConfig,
     /// The operator's own key.
     pub(crate) admin: Option<CallerKey>,
@@ -111,16 +117,13 @@ pub(crate) struct Config {
     /// In the order of the file: the first is asked first.
     pub(crate) providers: Vec<ProviderConfig>,
     pub(crate) tenants: Vec<TenantConfig>,
+    /// What looks like a mistake and changes nothing, such as a variable that is no setting.
+    pub(crate) warnings: Vec<String>,
     /// Every value with its origin, to show.
     pub(crate) effective: Effective,
 }
 
 impl Config {
-    /// Whether somebody has said so himself, rather than that it is the default or follows from a preset.
-    pub(crate) fn is_set(&self, name: &str) -> bool {
-        !matches!(self.effective.held(name).origin, Origin::Default | Origin::Follows(_))
-    }
-
     /// Finds and reads the configuration. `folder` is where the process was started; it is empty for the real one.
     pub(crate) fn load(
         args: &ConfigArgs,
@@ -130,9 +133,27 @@ impl Config {
         let path = layers::find_file(args.config.as_deref(), environment, folder)?;
         let from_file = path.as_deref().map(layers::from_file).transpose()?.unwrap_or_default();
         let from_flags = layers::from_flags(&args.overrides)?;
-        let from_environment = layers::from_environment(environment, &[&from_file, &from_flags])?;
+        let (from_environment, warnings) = layers::from_environment(environment, &[&from_file, &from_flags])?;
         let entries = [from_file, from_environment, from_flags].concat();
-        build::config(Effective::of(path, entries), environment)
+        let config = build::config(Effective::of(path, entries), environment)?;
+        Ok(Self { warnings, ..config })
+    }
+
+    /// What it means that no callback address is set, if none is: the setting, `doctor`, `config check` and the start of `serve`
+    /// say it alike.
+    pub(crate) fn lost_reply_risk(&self) -> Option<&'static str> {
+        match (&self.public_url, self.policy.without_word) {
+            (Some(_), _) => None,
+            (None, WithoutWord::Resubmit) => Some(
+                "public_url is not set: when the reply to a submit is lost, the order is submitted again and may be paid \
+                 twice. Set public_url to an address where the provider can call this node, or set \
+                 retry.without_word = \"bury\" to make such an order a dead letter",
+            ),
+            (None, WithoutWord::Bury) => Some(
+                "public_url is not set: when the reply to a submit is lost, the order becomes a dead letter. Set public_url to \
+                 an address where the provider can call this node, and its callback settles the doubt",
+            ),
+        }
     }
 
     /// The kinds of the catalogue, with the operator's corrections.
@@ -152,16 +173,18 @@ impl Config {
         settings.policy = self.policy;
         settings.keys = self.keys;
         settings.targets = self.targets.clone();
+        settings.is_shared = self.tenants.len() > 1;
         settings.sparing = self.providers.first().map_or(self.sparing, |provider| provider.sparing);
         settings.lifetimes.clone_from(&self.lifetimes);
         settings.provider = self.providers.first().map(|provider| provider.name.clone()).unwrap_or_default();
-        settings.prices.clone_from(&self.prices);
-        settings
-            .prices
-            .extend(self.providers.first().map(|provider| provider.prices.clone()).unwrap_or_default());
+        settings.prices = self.price_table();
+        self.currency().clone_into(&mut settings.currency);
         settings.books_days = self.books_days;
         settings.sums_days = self.sums_days;
-        settings.kinds = std::sync::Arc::new(self.kinds());
+        // `targets.undescribed` decides about kinds without a description: clients know new ones before we do.
+        let known = self.kinds();
+        settings.kinds =
+            std::sync::Arc::new(move |name| known(name).or_else(|| Some(quittance_catalog::open_kind(name))));
         self.engine.apply(settings);
     }
 

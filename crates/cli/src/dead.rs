@@ -163,7 +163,9 @@ pub(crate) async fn run(args: DeadArgs, config: &Config, environment: &Environme
             tell_slips(&filter, config);
             carry::export(&find().await?, &filter.query()?, out).await
         }
-        DeadCommand::Import { file, json } => carry::import(&find().await?, &file, json).await,
+        DeadCommand::Import { file, json } => {
+            carry::import(&Office::find_or_make(config, environment).await?, &file, json).await
+        }
         DeadCommand::Stop { number, json } => bulk::stop(&find().await?, number, json).await,
         DeadCommand::Note { key, text } => one::note(&find().await?, &key, &text).await,
         DeadCommand::Replay(args) if !args.keys.is_empty() => {

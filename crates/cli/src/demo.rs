@@ -31,6 +31,9 @@ Exit codes:
   3  the result could not be written
   5  the store cannot be opened or used: no room for temporary files?
 
+The workers ask for the same captchas again and again, as after timeouts and restarts, and give no keys: the demo
+sets `reuse.default = \"shared\"`, so that equal orders are one job. By default single-use answers are not shared.
+
 Everything happens on this machine, on loopback ports and in a temporary folder that is removed afterwards.
 The result goes to standard output, progress to standard error. Colours are for terminals only.";
 

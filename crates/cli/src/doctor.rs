@@ -9,7 +9,7 @@ mod store;
 
 pub(crate) use reach::is_daemon_at;
 
-use crate::config::Config;
+use crate::config::{Config, money};
 use crate::exit::{Exit, Trouble};
 use crate::output::harmless;
 use crate::{node, output};
@@ -67,8 +67,10 @@ pub(crate) async fn run(args: DoctorArgs, config: &Config) -> Result<Exit, Troub
     findings.extend(targets(config));
     findings.extend(store::store(config).await);
     findings.extend(provider(config).await);
+    findings.extend(prices(config));
     findings.extend(reach::callbacks(config, args.yes).await);
     findings.extend(doors::certificate(config));
+    findings.extend(doors::permissions(config));
     findings.extend(doors::tenants(config));
     findings.extend(alerts(config));
     findings.extend(doors::descriptors(config));
@@ -103,11 +105,22 @@ fn as_text(findings: &[Finding]) -> String {
 }
 
 fn targets(config: &Config) -> Option<Finding> {
+    if config.targets.allow.iter().any(|pattern| pattern.to_string() == "*") {
+        let what = "targets.allow has `*`: every site may be automated; list the hosts that you may automate";
+        return Some(Finding::new("targets", State::Note, what));
+    }
     config.targets.allow.is_empty().then(|| {
         let what =
             "no page host is allowed yet, apart from example.com and .test: list yours in targets.allow";
         Finding::new("targets", State::Note, what)
     })
+}
+
+/// Where prices come from, and which budgets have none to hold against: such a pool buys nothing.
+fn prices(config: &Config) -> Vec<Finding> {
+    let stopped = config.budgets_without_price().into_iter();
+    let source = Finding::new("prices", State::Good, config.price_source());
+    [source].into_iter().chain(stopped.map(|what| Finding::new("prices", State::Bad, what))).collect()
 }
 
 /// Whoever is to be told finds out otherwise when he was not.
@@ -127,29 +140,19 @@ async fn provider(config: &Config) -> Vec<Finding> {
             "there is none: add a [[provider]] to the configuration",
         )];
     };
-    let mut findings = vec![match node::account(first).await {
+    vec![match node::account(first).await {
         Ok(account) => Finding::new(
             "provider",
             State::Good,
-            format!("{} answers and accepts the key{}", first.name, what_is_there(&account)),
+            format!("{} answers and accepts the key{}", first.name, what_is_there(&account, &first.currency)),
         ),
         Err(trouble) if trouble.exit == Exit::Config => Finding::new("provider", State::Bad, trouble.what),
         Err(trouble) => Finding::new("provider", State::Bad, format!("{}: {trouble}", first.name)),
-    }];
-    if config.providers.len() > 1 {
-        findings.push(Finding::new(
-            "provider",
-            State::Note,
-            "only the first provider is used in this version",
-        ));
-    }
-    findings
+    }]
 }
 
-fn what_is_there(account: &Account) -> String {
-    let balance = account
-        .balance
-        .map(|money| format!("balance {}.{:03}", money.0 / 1_000_000, money.0 % 1_000_000 / 1000));
+fn what_is_there(account: &Account, currency: &str) -> String {
+    let balance = account.balance.map(|money| format!("balance {}", money::named(money, currency)));
     let threads =
         account.threads.map(|threads| format!("{} of {} threads in use", threads.working, threads.total));
     let told: Vec<String> = balance.into_iter().chain(threads).collect();

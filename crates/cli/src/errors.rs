@@ -1,15 +1,19 @@
 //! `quittance errors`: the fault table. What each class of fault leads to, how often it is tried again, what it means for
-//! everybody else, and which code of the provider belongs to which class; all with the configuration applied.
+//! the other orders, which code of the provider belongs to which class, and what a code means when this gateway itself says
+//! it; all with the configuration applied.
 
-use crate::config::{Config, Dialect, span};
+mod table;
+
+use crate::config::{Config, span};
 use anstyle::Style;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use quittance_classic::code::{PENDING, Place, Row, is_pending};
-use quittance_classic::{FaultCodes, Profile};
-use quittance_lifecycle::{FaultClass, FaultRule, Reaction, Remedy};
+use quittance_classic::code::{PENDING, Place, is_pending};
+use quittance_gateway::{OWN_CODES, OwnCode, own_code};
+use quittance_lifecycle::{FaultClass, FaultRule, Reaction, Remedy, Signal};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
+use table::{Codes, Row, profiles};
 
 const HEADING: Style = Style::new().bold();
 const NOTE: Style = Style::new().dimmed();
@@ -20,8 +24,8 @@ pub(crate) struct ErrorsArgs {
     /// One code: what it means, and what to do
     #[arg(value_name = "CODE")]
     code: Option<String>,
-    /// Whose codes; the first configured provider's if not said
-    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(Profile::ALL.map(Profile::name)))]
+    /// Whose codes; the configured provider's if not said
+    #[arg(long, value_name = "PROFILE", value_parser = PossibleValuesParser::new(profiles()))]
     profile: Option<String>,
     /// Print one JSON object instead
     #[arg(long)]
@@ -32,31 +36,19 @@ const AFTER: &str = "\
 Examples:
   quittance errors                                  the whole table
   quittance errors ERROR_ZERO_BALANCE               one code
-  quittance errors --profile 2captcha ERROR_ZERO_BALANCE
+  quittance errors --profile capsolver ERROR_INVALID_TASK_DATA
   quittance errors --json | jq '.codes[].code'
 
-Limits come from [retry.limits]; the class of a code can be corrected in the
-config file under [provider.faults]. What is shown has both applied.
+A client can get a code from the gateway itself, for a reason of the gateway's own, or from the provider through
+the gateway. Both meanings are shown, the gateway's first. Limits come from [retry.limits]; the class of a code can
+be corrected in the config file under [provider.faults]. What is shown has both applied.
 
 Exit codes: 0 shown, 3 not written, 4 configuration.";
 
-/// The codes of the profile that was asked for, else of the first provider, with its corrections.
-fn codes(args: &ErrorsArgs, config: &Config) -> FaultCodes {
-    let asked = args.profile.as_deref().and_then(Profile::named);
-    let configured = config.providers.iter().find(|provider| match asked {
-        Some(asked) => provider.dialect == Dialect::Classic(asked),
-        None => true,
-    });
-    match configured {
-        Some(provider) => provider.codes(),
-        None => FaultCodes::of(asked.unwrap_or(Profile::CaptchaAi)),
-    }
-}
-
 pub(crate) fn run(args: &ErrorsArgs, config: &Config) -> String {
-    let codes = codes(args, config);
+    let codes = Codes::of(args.profile.as_deref(), config);
     match (&args.code, args.json) {
-        (None, false) => table(&codes, config),
+        (None, false) => whole_table(&codes, config),
         (None, true) => format!("{:#}\n", object(&codes, config)),
         (Some(code), false) => page(code.trim(), &codes, config),
         (Some(code), true) => format!("{:#}\n", code_object(&found(code.trim(), &codes), config)),
@@ -82,11 +74,14 @@ const fn reaction(rule: FaultRule) -> &'static str {
 }
 
 /// What brings it about, where no code does.
-const fn signal(class: FaultClass) -> &'static str {
+const fn signal(signal: Signal) -> &'static str {
+    let class = match signal {
+        Signal::Fault(class) => class,
+        Signal::InDoubt => return "sent, and then a timeout, a reset or a 5xx: in doubt",
+    };
     match class {
         FaultClass::Busy => "no room, or too many requests; HTTP 429",
         FaultClass::Unreachable => "nothing was sent: connection refused, no such host, no TLS",
-        FaultClass::Unknown => "sent, and then a timeout, a reset or a 5xx: a doubt",
         FaultClass::Unsolvable => "taken, tried and given up",
         FaultClass::Broke => "no money, or the plan has ended",
         FaultClass::Account => "the key or our address is not accepted",
@@ -95,19 +90,20 @@ const fn signal(class: FaultClass) -> &'static str {
     }
 }
 
-fn table(codes: &FaultCodes, config: &Config) -> String {
+fn whole_table(codes: &Codes, config: &Config) -> String {
     let mut text = String::new();
     _ = writeln!(
         text,
         "{HEADING}{:<14}{:>6}  {:<44}everybody else{HEADING:#}",
         "class", "limit", "the order"
     );
-    for class in FaultClass::ALL {
+    for class in Signal::ALL {
         let rule = config.policy.faults.rule(class);
-        _ = writeln!(text, "{:<14}{:>6}  {:<44}{}", class.name(), rule.limit, remedy(rule), reaction(rule));
+        let limit = rule.limit.map_or("-".to_owned(), |limit| limit.to_string());
+        _ = writeln!(text, "{:<14}{limit:>6}  {:<44}{}", class.name(), remedy(rule), reaction(rule));
         _ = writeln!(text, "{:<22}{NOTE}{}{NOTE:#}", "", signal(class));
     }
-    let profile = codes.profile().name();
+    let profile = codes.name();
     _ = writeln!(text, "\n{HEADING}{:<38}{:<14}meaning at {profile}{HEADING:#}", "code", "class");
     _ = writeln!(
         text,
@@ -115,29 +111,34 @@ fn table(codes: &FaultCodes, config: &Config) -> String {
         PENDING.join(", "),
         "pending"
     );
-    for row in codes.rows() {
+    let rows = codes.rows();
+    for row in &rows {
         let mark = if row.is_overridden { "*" } else { "" };
         let class = format!("{}{mark}", row.class.name());
-        _ = writeln!(text, "{:<38}{class:<14}{}", spelled(&row), row.meaning);
+        _ = writeln!(text, "{:<38}{class:<14}{}", spelled(row), row.meaning);
     }
-    if codes.rows().any(|row| row.is_overridden) {
+    if rows.iter().any(|row| row.is_overridden) {
         text.push_str("* corrected by your configuration\n");
+    }
+    _ = writeln!(text, "\n{HEADING}{:<38}meaning when Quittance itself answers it{HEADING:#}", "code");
+    for OwnCode { code, meaning, .. } in OWN_CODES {
+        _ = writeln!(text, "{code:<38}{meaning}");
     }
     text
 }
 
-fn spelled(row: &Row<'_>) -> String {
+fn spelled(row: &Row) -> String {
     format!("{}{}", row.code, if row.is_prefix { "..." } else { "" })
 }
 
 /// A code of the table, or one that is not in it.
 enum Found<'a> {
     Pending(&'a str),
-    Row(Row<'a>),
+    Row(Row),
     Unseen(&'a str),
 }
 
-fn found<'a>(code: &'a str, codes: &'a FaultCodes) -> Found<'a> {
+fn found<'a>(code: &'a str, codes: &Codes) -> Found<'a> {
     match codes.row(code) {
         _ if is_pending(code) => Found::Pending(code),
         Some(row) => Found::Row(row),
@@ -145,56 +146,71 @@ fn found<'a>(code: &'a str, codes: &'a FaultCodes) -> Found<'a> {
     }
 }
 
-fn page(code: &str, codes: &FaultCodes, config: &Config) -> String {
-    let mut text = String::new();
-    let mut line = |name: &str, value: &str| _ = writeln!(text, "  {name:<10}{value}");
+fn page(code: &str, codes: &Codes, config: &Config) -> String {
+    let mut text = format!("{HEADING}{}{HEADING:#}\n", code.escape_debug());
+    if let Some(OwnCode { meaning, advice, .. }) = own_code(code) {
+        text.push_str("from Quittance itself\n");
+        line(&mut text, "meaning", meaning);
+        line(&mut text, "advice", advice);
+    }
+    _ = writeln!(text, "from the provider, at {}", codes.name());
     let class = match found(code, codes) {
         Found::Pending(_) => {
-            line("meaning", "the task is there and not solved yet");
-            line("then", "it is polled again, until the order's deadline");
+            line(&mut text, "meaning", "the task is there and not solved yet");
+            line(&mut text, "then", "it is polled again, until the order's deadline");
             None
         }
         Found::Row(row) => {
-            line("class", row.class.name());
-            line("meaning", row.meaning);
-            line(
-                "answers",
-                match row.place {
-                    Place::Submit => "a submit",
-                    Place::Poll => "a poll",
-                    Place::Both => "a submit or a poll",
-                },
-            );
-            if let Some(pause) = row.pause {
-                line("pause", &format!("it wants to be left alone for {}", span::render(pause)));
-            }
-            if !row.advice.is_empty() {
-                line("advice", row.advice);
-            }
-            if row.is_overridden {
-                line("note", "your configuration says so, under [provider.faults]");
-            }
+            explain(&mut text, &row);
             Some(row.class)
         }
         Found::Unseen(_) => {
-            line("class", FaultClass::UnknownCode.name());
-            line("meaning", "nobody has seen this code");
-            line("advice", "say what it means in the config file: [provider.faults]");
+            line(&mut text, "class", FaultClass::UnknownCode.name());
+            line(&mut text, "meaning", "this code is in no table of this dialect");
+            line(&mut text, "advice", "say what it means in the config file: [provider.faults]");
             Some(FaultClass::UnknownCode)
         }
     };
     if let Some(class) = class {
         let rule = config.policy.faults.rule(class);
-        line(
-            "order",
-            &format!("{}, at most {} times", remedy(rule), rule.limit).replace(", at most 0 times", ""),
-        );
-        line("others", reaction(rule));
+        let order = match rule.limit {
+            Some(0) => remedy(rule).to_owned(),
+            Some(limit) => format!("{}, at most {limit} times", remedy(rule)),
+            None => format!("{}, until its deadline", remedy(rule)),
+        };
+        line(&mut text, "order", &order);
+        line(&mut text, "others", reaction(rule));
     }
-    format!("{HEADING}{} at {}{HEADING:#}\n{text}", code.escape_debug(), codes.profile().name())
+    text
 }
 
-fn class_object(class: FaultClass, config: &Config) -> Json {
+fn line(text: &mut String, name: &str, value: &str) {
+    _ = writeln!(text, "  {name:<10}{value}");
+}
+
+fn explain(text: &mut String, row: &Row) {
+    line(text, "class", row.class.name());
+    line(text, "meaning", &row.meaning);
+    if let Some(place) = row.place {
+        let answers = match place {
+            Place::Submit => "a submit",
+            Place::Poll => "a poll",
+            Place::Both => "a submit or a poll",
+        };
+        line(text, "answers", answers);
+    }
+    if let Some(pause) = row.pause {
+        line(text, "pause", &format!("nothing is submitted for {}", span::render(pause)));
+    }
+    if !row.advice.is_empty() {
+        line(text, "advice", &row.advice);
+    }
+    if row.is_overridden {
+        line(text, "note", "your configuration says so, under [provider.faults]");
+    }
+}
+
+fn class_object(class: Signal, config: &Config) -> Json {
     let rule = config.policy.faults.rule(class);
     let remedy = match rule.remedy {
         Remedy::BackOff => "back_off",
@@ -211,35 +227,47 @@ fn class_object(class: FaultClass, config: &Config) -> Json {
     json!({ "class": class.name(), "remedy": remedy, "limit": rule.limit, "others": others, "signal": signal(class) })
 }
 
+fn own_object(code: &str) -> Json {
+    own_code(code).map_or(Json::Null, |own| json!({ "meaning": own.meaning, "advice": own.advice }))
+}
+
 fn code_object(found: &Found<'_>, config: &Config) -> Json {
     match found {
-        Found::Pending(code) => json!({ "code": code, "class": "pending" }),
-        Found::Unseen(code) => {
-            json!({ "code": code, "class": FaultClass::UnknownCode.name(), "seen": false,
-                "rule": class_object(FaultClass::UnknownCode, config) })
-        }
+        Found::Pending(code) => json!({ "code": code, "class": "pending", "quittance": own_object(code) }),
+        Found::Unseen(code) => json!({
+            "code": code,
+            "class": FaultClass::UnknownCode.name(),
+            "seen": false,
+            "quittance": own_object(code),
+            "rule": class_object(FaultClass::UnknownCode.into(), config),
+        }),
         Found::Row(row) => json!({
             "code": row.code,
             "is_prefix": row.is_prefix,
-            "place": match row.place {
+            "place": row.place.map(|place| match place {
                 Place::Submit => "submit",
                 Place::Poll => "poll",
                 Place::Both => "both",
-            },
+            }),
             "class": row.class.name(),
             "meaning": row.meaning,
             "advice": row.advice,
             "pause_ms": row.pause.map(quittance_lifecycle::time::millis),
             "corrected": row.is_overridden,
-            "rule": class_object(row.class, config),
+            "quittance": own_object(&row.code),
+            "rule": class_object(row.class.into(), config),
         }),
     }
 }
 
-fn object(codes: &FaultCodes, config: &Config) -> Json {
-    let classes: Vec<Json> = FaultClass::ALL.map(|class| class_object(class, config)).into();
-    let rows: Vec<Json> = codes.rows().map(|row| code_object(&Found::Row(row), config)).collect();
-    json!({ "profile": codes.profile().name(), "pending": PENDING, "classes": classes, "codes": rows })
+fn object(codes: &Codes, config: &Config) -> Json {
+    let classes: Vec<Json> = Signal::ALL.map(|class| class_object(class, config)).into();
+    let rows: Vec<Json> = codes.rows().into_iter().map(|row| code_object(&Found::Row(row), config)).collect();
+    let own: Vec<Json> = OWN_CODES
+        .iter()
+        .map(|own| json!({ "code": own.code, "meaning": own.meaning, "advice": own.advice }))
+        .collect();
+    json!({ "profile": codes.name(), "pending": PENDING, "classes": classes, "codes": rows, "quittance": own })
 }
 
 #[cfg(test)]
@@ -261,13 +289,15 @@ mod tests {
     #[test]
     fn the_whole_table_has_every_class_and_every_code() {
         let text = ask(None, None, false, &[]);
-        for class in FaultClass::ALL {
+        for class in Signal::ALL {
             assert!(text.lines().any(|line| line.starts_with(class.name())), "{}", class.name());
         }
-        for profile in Profile::ALL {
-            let text = ask(None, Some(profile.name()), false, &[]);
-            for row in FaultCodes::of(profile).rows() {
-                assert!(text.contains(row.code) && text.contains(row.meaning), "{}", row.code);
+        for profile in profiles() {
+            let text = ask(None, Some(profile), false, &[]);
+            let rows = Codes::of(Some(profile), &config_with(&[])).rows();
+            assert!(rows.len() > 20 && text.contains(&format!("meaning at {profile}")));
+            for row in rows {
+                assert!(text.contains(&row.code) && text.contains(&row.meaning), "{}", row.code);
             }
         }
     }
@@ -303,5 +333,36 @@ mod tests {
         assert!(unseen.contains("unknown code") && unseen.contains("[provider.faults]"), "{unseen}");
         let object: Json = serde_json::from_str(&ask(Some("ERROR_MOON_PHASE"), None, true, &[])).unwrap();
         assert_eq!((&object["class"], &object["seen"]), (&json!("unknown code"), &json!(false)));
+    }
+
+    #[test]
+    fn a_code_is_explained_in_the_words_of_its_own_dialect() {
+        let capsolver = [
+            "provider.main.protocol=json",
+            "provider.main.profile=capsolver",
+            "provider.main.url=https://example.com",
+            "provider.main.key_env=K",
+        ];
+        let page = ask(Some("ERROR_INVALID_TASK_DATA"), None, false, &capsolver);
+        assert!(page.contains("at capsolver") && page.contains("caller"), "{page}");
+        assert!(ask(Some("ERROR_RATE_LIMIT"), Some("capmonster"), false, &[]).contains("at capmonster"));
+    }
+
+    #[test]
+    fn what_the_gateway_means_by_a_code_comes_first() {
+        for (code, words) in [
+            ("ERROR_PAGEURL", "targets.allow"),
+            ("ERROR_TOKEN_EXPIRED", "too old"),
+            ("ERROR_IP_ADDRES", "callbacks_out.allow"),
+            ("ERROR_IP_NOT_ALLOWED", "listener.hosts"),
+            ("ERROR_NO_SLOT_AVAILABLE", "disk is full"),
+        ] {
+            let page = ask(Some(code), Some("2captcha"), false, &[]);
+            let (own, theirs) = (page.find("from Quittance itself"), page.find("from the provider"));
+            assert!(own.is_some() && own < theirs && page.contains(words), "{page}");
+        }
+        let object: Json = serde_json::from_str(&ask(Some("ERROR_PAGEURL"), None, true, &[])).unwrap();
+        assert!(object["quittance"]["meaning"].as_str().unwrap().contains("targets.allow"));
+        assert!(!ask(Some("ERROR_ZERO_BALANCE"), None, false, &[]).contains("from Quittance"));
     }
 }

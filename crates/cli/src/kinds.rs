@@ -5,7 +5,7 @@ use crate::config::nearest::nearest;
 use crate::config::{Config, span};
 use anstyle::Style;
 use clap::Args;
-use quittance_lifecycle::{Field, Identity, Kind, Shape};
+use quittance_lifecycle::{Field, Identity, Kind, Reuse, Shape};
 use serde_json::{Value as Json, json};
 use std::fmt::Write;
 
@@ -111,7 +111,8 @@ fn page(kind: &Kind, config: &Config) -> String {
     _ = writeln!(text, "  answer      lives {} from its solve, and {once}", life(kind));
     _ = writeln!(text, "  margin      {} of that are promised to the caller", span::render(*margin));
     _ = writeln!(text, "  pace        half within {p50}, 95 % within {p95}, 99 % within {p99}");
-    _ = writeln!(text, "  same order  {}", same(kind));
+    _ = writeln!(text, "  reuse       {}", reuse(kind));
+    _ = writeln!(text, "  equal       {}", same(kind));
     if config.kinds.is_corrected(&kind.name) {
         _ = writeln!(text, "  {NOTE}Your configuration corrects it under [kinds.{}].{NOTE:#}", kind.name);
     }
@@ -126,6 +127,14 @@ fn page(kind: &Kind, config: &Config) -> String {
         _ = writeln!(text, "  {:<24}{needed:<10}{identifies:<11}{}", field.name, meaning(field));
     }
     text
+}
+
+/// What orders without an idempotency key are to each other, unless a setting says otherwise.
+const fn reuse(kind: &Kind) -> &'static str {
+    match Reuse::by_kind(kind) {
+        Reuse::Exclusive => "exclusive by default: each order without a key gets an answer of its own",
+        Reuse::Shared => "shared by default: equal orders get the same answer",
+    }
 }
 
 fn same(kind: &Kind) -> String {
@@ -150,6 +159,7 @@ fn meaning(field: &Field) -> String {
     let shape = match field.shape {
         Shape::Text => "text".into(),
         Shape::PageAddress => "http(s) address of the page".into(),
+        Shape::VendorAddress => "address or host of the captcha's vendor".into(),
         Shape::File { bytes_min, bytes_max } => format!("file of {bytes_min} to {bytes_max} bytes"),
     };
     match field.default {
@@ -169,6 +179,7 @@ fn object(kind: &Kind, config: &Config) -> Json {
                 "shape": match field.shape {
                     Shape::Text => "text",
                     Shape::PageAddress => "page address",
+                    Shape::VendorAddress => "vendor address",
                     Shape::File { .. } => "file",
                 },
                 "required": field.required,

@@ -149,9 +149,15 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
-    let load = || {
+    let read = || {
         Config::load(args, &Environment::of_process(), Path::new(""))
             .map_err(|error| Trouble::of(Exit::Config, &error))
+    };
+    let load = || {
+        read().inspect(|config| {
+            let lines = config.warnings.iter().map(|warning| format!("warning: {warning}\n"));
+            output::tell(&lines.collect::<String>());
+        })
     };
     match command {
         Command::Demo(demo) => block_on(demo::run(demo)),
@@ -198,7 +204,12 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
             let rendered = kinds::run(&kinds, &load()?).map_err(|error| Trouble::of(Exit::Usage, &error))?;
             show(&rendered)
         }
-        Command::Config { command } => show(&config::run(&command, &load()?)),
+        Command::Config { command: ConfigCommand::Check { json } } => config::check(json, &read()?),
+        Command::Config { command: ConfigCommand::Show { json } } => {
+            let config = load()?;
+            config::refuse_to_overwrite(&config)?;
+            show(&config::run(json, &config))
+        }
         Command::Completions(args) => show(&completions::run(&args, Cli::command())),
     }
 }

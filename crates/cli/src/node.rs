@@ -5,7 +5,7 @@ use crate::config::{self, Config, Dialect, ProviderConfig};
 use crate::doctor::is_daemon_at;
 use crate::exit::{Exit, Trouble};
 use crate::{output, place};
-use quittance::lifecycle::{FaultClass, Reuse, Value, terms::page_host};
+use quittance::lifecycle::{Reuse, Value, terms::page_host};
 use quittance::{
     Account, Builder, Callbacks, ClassicProvider, GatewaySetup, OpenError, Order, Quittance, StartError,
     embedded,
@@ -15,7 +15,6 @@ use quittance_provider_json::JsonProvider;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long what is under way may take to end before the process does. Ending sooner loses nothing, but a submit that is
@@ -38,9 +37,6 @@ pub(crate) async fn start_office(config: &Config) -> Result<Quittance, Trouble> 
 }
 
 async fn begin(config: &Config, has_gateway: bool) -> Result<Quittance, Trouble> {
-    if let [first, _, ..] = &config.providers[..] {
-        output::tell(&format!("note: only the first provider, {}, is used in this version\n", first.name));
-    }
     let mut callbacks = config.public_url.as_ref().map(|url| Callbacks::new(config.listen, url));
     if let Some(callbacks) = &mut callbacks
         && config.store.url.scheme().is_shared()
@@ -78,12 +74,8 @@ fn homes(config: &Config) -> Vec<Option<PathBuf>> {
     homes.into_iter().map(Some).collect()
 }
 
-/// The same for callers over HTTP, whose gateway hears callbacks, too. Kinds that nobody has described are taken: clients
-/// know new ones before we do.
+/// The same for callers over HTTP, whose gateway hears callbacks, too.
 pub(crate) async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> Result<Quittance, Trouble> {
-    if let [first, _, ..] = &config.providers[..] {
-        tracing::warn!("only the first provider, {}, is used in this version", first.name);
-    }
     let settings = config.clone();
     let builder = carrier(config)?.name(name).gateway(setup);
     let builder = config.pools.iter().cloned().fold(builder, Builder::pool);
@@ -93,35 +85,30 @@ pub(crate) async fn serve(config: &Config, setup: GatewaySetup, name: &str) -> R
     };
     let builder = builder.settings(move |engine| {
         settings.apply(engine);
-        wait_for_the_provider(&settings, engine);
-        let known = settings.kinds();
-        engine.kinds = Arc::new(move |name| known(name).or_else(|| Some(quittance_catalog::open_kind(name))));
     });
     let callbacks = config.public_url.as_ref().map(Callbacks::through_gateway);
     with_callbacks(builder, config, callbacks)?.start().await.map_err(|error| start_trouble(&error))
 }
 
-/// A client that can only poll takes any error for the last word. To reach nobody costs nothing, so unless the operator has
-/// set a limit himself, such an order is tried again until its deadline.
-fn wait_for_the_provider(config: &Config, engine: &mut quittance::Settings) {
-    if !config.is_set("retry.limits.unreachable") {
-        let mut rule = engine.policy.faults.rule(FaultClass::Unreachable);
-        rule.limit = u8::MAX;
-        engine.policy.faults.set(FaultClass::Unreachable, rule);
-    }
+/// Whether there is a provider to buy from that can be called, and a key for it.
+pub(crate) fn check_provider(config: &Config) -> Result<(), Trouble> {
+    only_provider(config).and_then(provider).map(drop)
 }
 
-/// A node that has somebody to buy from, and calls whoever asked for it.
-fn carrier(config: &Config) -> Result<Builder, Trouble> {
-    let Some(first) = config.providers.first() else {
+fn only_provider(config: &Config) -> Result<&ProviderConfig, Trouble> {
+    config.providers.first().ok_or_else(|| {
         let what = "there is no provider: add a [[provider]] to quittance.toml (see docs/config.md), or try \
                     `quittance demo`, which needs none";
-        return Err(Trouble::new(Exit::Config, what));
-    };
+        Trouble::new(Exit::Config, what)
+    })
+}
+
+/// A node with a provider, which also delivers webhooks.
+fn carrier(config: &Config) -> Result<Builder, Trouble> {
     let outbound = config.callbacks_out.settings(&config.tenants);
     let outbound = outbound.map_err(|error| Trouble::of(Exit::Config, &error))?;
     let builder = builder(config)?.outbound(outbound);
-    Ok(match provider(first)? {
+    Ok(match provider(only_provider(config)?)? {
         Adapter::Classic(provider) => builder.provider(*provider),
         Adapter::Json(provider) => builder.provider(*provider),
     })
@@ -256,9 +243,10 @@ pub(crate) fn with_reuse(config: &Config, order: Order) -> Order {
         Some(Value::Text(page)) => page_host(page).ok(),
         _ => None,
     };
-    match config.reuse.of(&draft.tenant, order.kind(), host) {
-        Reuse::Shared => order.shared(),
-        Reuse::Exclusive => order.exclusive(),
+    match config.reuse.of(&draft.tenant, order.kind(), host).map(|setting| setting.reuse) {
+        Some(Reuse::Shared) => order.shared(),
+        Some(Reuse::Exclusive) => order.exclusive(),
+        None => order,
     }
 }
 

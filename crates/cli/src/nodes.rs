@@ -216,6 +216,7 @@ mod tests {
             at: Timestamp::from_millis(61_000),
             skew_ms: None,
             vitals,
+            reach: None,
             demand: std::collections::BTreeMap::new(),
         }
     }

@@ -56,6 +56,14 @@ impl From<Refusal> for Trouble {
 impl Office {
     /// Looks and mends; carries nothing out.
     pub(crate) async fn find(config: &Config, environment: &Environment) -> Result<Self, Trouble> {
+        match place::missing(&config.store) {
+            Some(missing) => Err(missing),
+            None => Self::find_or_make(config, environment).await,
+        }
+    }
+
+    /// The same for a command that brings something into the store, which may be the first thing in it.
+    pub(crate) async fn find_or_make(config: &Config, environment: &Environment) -> Result<Self, Trouble> {
         let held = match node::open_office(config).await? {
             Ok(node) => return Ok(Self::Here(Box::new(node))),
             Err(held) => held,

@@ -31,7 +31,7 @@ pub(crate) fn error_json(error: &SolveError) -> Value {
     json!({ "code": code(error).0, "message": error.to_string() })
 }
 
-pub(crate) fn solved_json(solved: &Solved) -> Map<String, Value> {
+pub(crate) fn solved_json(solved: &Solved, currency: &str) -> Map<String, Value> {
     let answer = &solved.answer;
     let mut fields = Map::new();
     fields.insert("order".into(), json!(solved.order.to_string()));
@@ -43,8 +43,9 @@ pub(crate) fn solved_json(solved: &Solved) -> Map<String, Value> {
         fields.insert("extras".into(), json!(answer.goods.extras));
     }
     fields.insert("expires_ms".into(), json!(answer.expires.map(|at| at.as_millis())));
-    // Zero means that the provider did not say: a pingback, for one, has no price.
-    fields.insert("cost_micros".into(), json!((answer.cost.0 > 0).then_some(answer.cost.0)));
+    // `null`: the price is not known.
+    fields.insert("cost_micros".into(), json!(answer.cost.map(|cost| cost.0)));
+    fields.insert("currency".into(), json!(currency));
     fields.insert("attempt".into(), json!(answer.attempt));
     fields
 }

@@ -5,6 +5,7 @@ use crate::config::LogConfig;
 use crate::exit::{Exit, Trouble};
 use quittance::gateway::{is_odd, plain_json};
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 use std::time::Duration;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -38,6 +39,24 @@ pub(crate) fn print_answer(answer: &str) -> Result<(), Trouble> {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(not_written(&error)),
         _ => Ok(()),
     }
+}
+
+/// Whether standard output goes into this very file.
+#[cfg(unix)]
+pub(crate) fn goes_to(path: &Path) -> bool {
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::MetadataExt;
+    let out =
+        io::stdout().as_fd().try_clone_to_owned().map(std::fs::File::from).and_then(|out| out.metadata());
+    let same = |out: &std::fs::Metadata, file: &std::fs::Metadata| {
+        (out.dev(), out.ino()) == (file.dev(), file.ino())
+    };
+    out.is_ok_and(|out| std::fs::metadata(path).is_ok_and(|file| same(&out, &file)))
+}
+
+#[cfg(not(unix))]
+pub(crate) const fn goes_to(_path: &Path) -> bool {
+    false
 }
 
 pub(crate) fn not_written(error: &io::Error) -> Trouble {

@@ -1,12 +1,32 @@
 //! From the store that somebody named to one that is open, and what goes wrong on the way in words that say what to do.
 
-use crate::config::StoreConfig;
+use crate::config::{StoreConfig, StoreUrl};
 use crate::exit::{Exit, Trouble};
-use quittance::{OpenError, Opened, SPILL_NAME, postgres};
+use quittance::{OpenError, Opened, SPILL_NAME, embedded, postgres};
 use std::path::{Path, PathBuf};
 
-/// Opens a store by itself, without a node, as it is: tables that are missing or old stay so.
+/// Why a command that only looks finds nothing: a store that is not there. To open it would make an empty one, and the look
+/// would then say that all is well.
+pub(crate) fn missing(store: &StoreConfig) -> Option<Trouble> {
+    let StoreUrl::Embedded(dir) = &store.url else { return None };
+    if dir.join(embedded::DATABASE).exists() {
+        return None;
+    }
+    let whole = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+    let what = format!(
+        "there is no store in {}: go to the folder in which `quittance serve` was started, name its configuration with \
+         --config, or name the store with --set store.url=embedded:FOLDER. Nothing was created.",
+        whole.display()
+    );
+    Some(Trouble::new(Exit::Store, what))
+}
+
+/// Opens a store by itself, without a node, as it is: one that is not there is not made, and tables that are missing or old
+/// stay so.
 pub(crate) async fn open(store: &StoreConfig) -> Result<Opened, Trouble> {
+    if let Some(missing) = missing(store) {
+        return Err(missing);
+    }
     open_to_fill(&store.as_it_is()).await
 }
 

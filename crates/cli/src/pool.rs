@@ -170,7 +170,10 @@ fn min_life(typed: &str) -> Result<OrNot<Duration>, String> {
 }
 
 pub(crate) async fn run(args: PoolArgs, config: &Config, environment: &Environment) -> Result<Exit, Trouble> {
-    let stockroom = Stockroom::find(config, environment).await?;
+    let stockroom = match args.command {
+        PoolCommand::Set(_) => Stockroom::find_or_make(config, environment).await?,
+        _ => Stockroom::find(config, environment).await?,
+    };
     match args.command {
         PoolCommand::List { json } => {
             let pools = stockroom.pools().await?;

@@ -30,8 +30,9 @@ JOINED and CACHED placements were given what somebody else had paid for: SAVED i
 cost, at the mean price of what was bought in the same line of the books. RETRIED attempts were not the first of
 their order; BY POLL are answers that had to be asked for although a callback was due; FROM DOUBT are
 attempts whose outcome nobody knew at first. DOUBLES? were made while an earlier attempt may have been paid
-for. WASTED answers were paid for and nobody could use them any more. Money is in the provider's
-currency; where it tells no price, that of `prices` in the configuration counts. docs/books.md says more.
+for. WASTED answers were paid for and nobody could use them any more. Money is in the currency
+of the provider's account (`currency`); where the provider says no price, `prices` of the configuration or the
+price list that ships for the service counts, and else it is not known. docs/books.md says more.
 
 Days are kept for each site for `books.detail_days`; of older days the sums are left, with `*` for the site.
 

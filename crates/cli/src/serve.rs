@@ -4,6 +4,7 @@
 mod alerts;
 mod certificate;
 mod descriptors;
+mod refusals;
 mod self_signed;
 mod signals;
 mod sockets;
@@ -11,7 +12,8 @@ mod systemd;
 mod watch;
 
 pub(crate) use certificate::load;
-pub(crate) use descriptors::descriptors;
+pub(crate) use descriptors::{connections, descriptors};
+pub(crate) use refusals::refusals;
 pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 
@@ -27,7 +29,7 @@ use quittance_gateway::{Gateway, GatewaySettings, ReuseRule, Tls, TraceSettings}
 use signals::{Sign, Signals};
 use sockets::Wanted;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
@@ -130,8 +132,14 @@ struct Https {
 
 impl Daemon {
     async fn start(args: &ServeArgs, config: &Config, inherited: Inherited) -> Result<Self, Trouble> {
-        descriptors::raise(config.listener.connections_max);
-        let source = source(args, config)?;
+        let mut config = config.clone();
+        config.listener.connections_max = descriptors::raise(config.listener.connections_max);
+        let config = &config;
+        let has_https = args.tls_listen.is_some();
+        if let Some(first) = refusals(config, args.tls_self_signed.as_deref(), has_https).into_iter().next() {
+            return Err(first);
+        }
+        let source = source(args.tls_self_signed.as_deref(), has_https, config)?;
         let loaded = source
             .as_ref()
             .map(Source::load)
@@ -183,8 +191,15 @@ impl Daemon {
             https = self.https.as_ref().map(|https| https.address.to_string()),
             tenants = config.tenants.len(),
             callbacks = config.public_url.is_some(),
+            currency = config.currency(),
             "serving"
         );
+        for stopped in config.budgets_without_price() {
+            tracing::warn!("{stopped}");
+        }
+        if let Some(risk) = config.lost_reply_risk() {
+            tracing::warn!("{risk}");
+        }
         if config.tenants.is_empty() && config.public_url.as_deref().is_some_and(leads_outside) {
             tracing::warn!(
                 "no tenant is configured, and there is a public_url: whoever can reach it may place orders, unless what \
@@ -225,7 +240,10 @@ impl Daemon {
         };
         systemd.tell("STOPPING=1");
         let name = ended.as_ref().map_or("none", |sign| sign.name());
-        tracing::info!(signal = name, "ending: whoever is inside is answered first");
+        tracing::info!(
+            signal = name,
+            "ending: open requests are answered first, and callers that wait for an answer are told to come again"
+        );
         tokio::select! {
             () = self.end() => ended.map(|_| Exit::Done),
             sign = signals.end() => {
@@ -238,7 +256,9 @@ impl Daemon {
     /// A certificate that cannot be used leaves the one that is in use.
     fn reload(&self, why: &str) {
         let Some(Https { source, tls, .. }) = &self.https else {
-            tracing::info!("there is no certificate to read again");
+            tracing::info!(
+                "SIGHUP reads the certificate again, and there is none; restart to apply a changed configuration"
+            );
             return;
         };
         match source.load() {
@@ -259,10 +279,8 @@ impl Daemon {
         // While the store is ours: whoever has it next may have left his own.
         self.note.iter().for_each(Note::take_away);
         self.gateway.set_ready(false);
-        if !self.gateway.drain(DRAIN_WAIT).await {
-            let counts = self.gateway.counts();
-            tracing::warn!(?counts, "somebody was still inside after {} s", DRAIN_WAIT.as_secs());
-        }
+        // It says itself who had to be cut off.
+        self.gateway.drain(DRAIN_WAIT).await;
         if tokio::time::timeout(node::STOP_WAIT, self.node.stop()).await.is_err() {
             tracing::warn!(
                 "something was still under way after {} s; it is on record",
@@ -298,15 +316,19 @@ fn local(listener: &TcpListener) -> Result<SocketAddr, Trouble> {
 }
 
 /// Where the certificate comes from, if there is to be one.
-fn source(args: &ServeArgs, config: &Config) -> Result<Option<Source>, Trouble> {
-    if let Some(dir) = &args.tls_self_signed {
-        return Ok(Some(Source::SelfSigned { dir: dir.clone() }));
+fn source(
+    tls_self_signed: Option<&Path>,
+    has_https: bool,
+    config: &Config,
+) -> Result<Option<Source>, Trouble> {
+    if let Some(dir) = tls_self_signed {
+        return Ok(Some(Source::SelfSigned { dir: dir.to_owned() }));
     }
     let files = config.tls.files().map_err(|error| Trouble::of(Exit::Config, &error))?;
     if let Some((cert, key)) = files {
         return Ok(Some(Source::Files { cert: cert.to_owned(), key: key.to_owned() }));
     }
-    if args.tls_listen.is_some() || config.tls.listen.is_some() {
+    if has_https || config.tls.listen.is_some() {
         let what = "there is an address for https and no certificate: set `tls.cert_file` and `tls.key_file`, or use \
                     `--tls-self-signed DIR` for development";
         return Err(Trouble::new(Exit::Config, what));
@@ -349,6 +371,7 @@ fn setup(config: &Config, name: &str) -> Result<GatewaySetup, Trouble> {
             alerts: config.alerts.settings().map_err(wrong)?,
             shown: config::in_force(config),
             store: Some(config.store.url.scheme().word()),
+            hosts: config.hosts.clone(),
         },
         traces: traces(config, name)?,
         reuse: Some(ReuseRule(Arc::new(move |tenant, kind, host| reuse.of(tenant, kind, host)))),

@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::exit::{Exit, Trouble};
 use crate::{node, outcome, output, tenant};
 use clap::Args;
+use quittance::lifecycle::Reuse;
 use quittance::{Order, Quittance, SolveError, Solved, Ticket};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ Examples:
   quittance solve recaptcha_v2 -p googlekey=6Le... -p pageurl=https://shop.example.org/login
   quittance solve image -f body=captcha.png
   quittance solve turnstile -p sitekey=0x4A... -p pageurl=https://example.com/ --json
+  quittance solve turnstile -p sitekey=0x4A... -p pageurl=https://example.com/ --idempotency-key login-42
   quittance solve --lines < orders.jsonl > answers.jsonl
   quittance solve --lines --settle < /dev/null      go on with whatever a crash left behind
 
@@ -35,10 +37,11 @@ Exit codes:
   3  the result could not be written
   4  the configuration is wrong
   5  the store cannot be opened or used
-  6  the provider does not accept the account; the order is kept
+  6  the provider does not accept the account; nothing was paid
 
 The answer goes to standard output, everything else to standard error. The order is durable before anything
-is paid for: if this process dies, run the same command again and it goes on where it was.";
+is paid for. If this process dies, run the same command again: with the same --idempotency-key (or with --shared)
+it resumes the same order. Without, an order for a single-use token is a new job and is paid for again.";
 
 #[derive(Args, Debug)]
 pub(crate) struct SolveArgs {
@@ -54,9 +57,12 @@ pub(crate) struct SolveArgs {
     /// The same key is the same order: a repeat gets the same answer and pays nothing
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
-    /// Get an answer that nobody else gets
+    /// This is a job of its own, and no other gets its answer: the default where a site takes an answer once
     #[arg(long)]
     exclusive: bool,
+    /// Equal orders are one job: join what is in flight, and take the same answer while it is good
+    #[arg(long, conflicts_with = "exclusive")]
+    shared: bool,
     /// Get an answer that is bought for this order, and none from the shelf
     #[arg(long)]
     no_stock: bool,
@@ -73,7 +79,7 @@ pub(crate) struct SolveArgs {
     #[arg(long)]
     json: bool,
     /// Read orders from standard input, one JSON object a line, and write answers likewise
-    #[arg(long, conflicts_with_all = ["kind", "params", "files", "idempotency_key", "exclusive", "no_stock", "min_life", "deadline", "tenant"])]
+    #[arg(long, conflicts_with_all = ["kind", "params", "files", "idempotency_key", "exclusive", "shared", "no_stock", "min_life", "deadline", "tenant"])]
     lines: bool,
     /// With --lines: at the end, go on until no order in the store is open
     #[arg(long, requires = "lines")]
@@ -99,7 +105,10 @@ pub(crate) async fn run(args: SolveArgs, config: &Config) -> Result<Exit, Troubl
     let exit = match ended {
         Ok(Ok(solved)) => {
             match as_json {
-                true => output::print(&format!("{}\n", Value::Object(outcome::solved_json(&solved))))?,
+                true => output::print(&format!(
+                    "{}\n",
+                    Value::Object(outcome::solved_json(&solved, config.currency()))
+                ))?,
                 false => output::print_answer(solved.text())?,
             }
             Ok(Exit::Done)
@@ -136,9 +145,10 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, Trouble> {
         tenant::check_name(config, &tenant).map_err(|what| Trouble::new(Exit::Usage, what))?;
         order = order.tenant(tenant);
     }
-    order = match args.exclusive {
-        true => order.exclusive(),
-        false => node::with_reuse(config, order),
+    order = match (args.exclusive, args.shared) {
+        (true, _) => order.exclusive(),
+        (_, true) => order.shared(),
+        (false, false) => node::with_reuse(config, order),
     };
     if args.no_stock {
         order = order.no_stock();
@@ -159,7 +169,24 @@ async fn solve(node: &Quittance, order: Order) -> Result<Result<Solved, SolveErr
         Ok(ticket) => ticket,
         Err(error) => return Ok(Err(error.into())),
     };
-    follow(node, &ticket).await
+    let followed = follow(node, &ticket).await;
+    if followed.is_err() {
+        cancel_if_alone(node, &ticket).await;
+    }
+    followed
+}
+
+/// Nobody can come back for an exclusive order without a key: to run the same command again is another job, and this one
+/// would be bought beside it.
+async fn cancel_if_alone(node: &Quittance, ticket: &Ticket) {
+    let key = ticket.order();
+    if let Ok(Some(order)) = node.read(&key).await
+        && !order.terms.keyed
+        && order.terms.reuse == Reuse::Exclusive
+    {
+        // A store that is away keeps the order as it is; it then goes on when the store is opened again.
+        _ = node.cancel(&key).await;
+    }
 }
 
 pub(crate) async fn follow(node: &Quittance, ticket: &Ticket) -> Result<Result<Solved, SolveError>, Trouble> {
@@ -177,8 +204,8 @@ pub(crate) async fn follow(node: &Quittance, ticket: &Ticket) -> Result<Result<S
                     && read.is_some_and(|order| order.phase.is_held())
                 {
                     let what = format!(
-                        "the provider does not accept the account: {fault}; see `quittance errors {}`. The order is kept \
-                         and nothing was paid: mend the account, then run the same command again",
+                        "the provider does not accept the account: {fault}; see `quittance errors {}`. Nothing was paid: \
+                         fix the account, then run the same command again",
                         fault.code.escape_debug()
                     );
                     return Err(Trouble::new(Exit::Provider, what));

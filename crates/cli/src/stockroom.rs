@@ -19,6 +19,14 @@ pub(crate) enum Stockroom {
 
 impl Stockroom {
     pub(crate) async fn find(config: &Config, environment: &Environment) -> Result<Self, Trouble> {
+        match place::missing(&config.store) {
+            Some(missing) => Err(missing),
+            None => Self::find_or_make(config, environment).await,
+        }
+    }
+
+    /// The same for a command that brings something into the store, which may be the first thing in it.
+    pub(crate) async fn find_or_make(config: &Config, environment: &Environment) -> Result<Self, Trouble> {
         let held = match node::open_unless_held(config).await? {
             Ok(node) => return Ok(Self::Here(Box::new(node))),
             Err(held) => held,

@@ -142,19 +142,13 @@ fn object(tenant: &TenantConfig) -> Value {
         "key": tenant.key.state(),
         "hosts": hosts,
         "kinds": tenant.kinds,
-        "reuse": tenant.reuse.map(reuse_name),
+        "reuse": tenant.reuse.map(Reuse::name),
         "rate": tenant.rate.map(|rate| json!({ "every_ms": rate.every.as_millis(), "burst": rate.burst })),
         "open_max": tenant.open_max,
         "flavour": tenant.flavour,
+        "balance": tenant.balance,
         "webhook_secret": tenant.webhook_secret.as_ref().map(crate::config::Credential::state),
     })
-}
-
-const fn reuse_name(reuse: Reuse) -> &'static str {
-    match reuse {
-        Reuse::Shared => "shared",
-        Reuse::Exclusive => "exclusive",
-    }
 }
 
 fn table(config: &Config) -> String {
@@ -168,7 +162,7 @@ fn table(config: &Config) -> String {
                 tenant.hosts.as_ref().map(|hosts| list(hosts.iter().map(ToString::to_string).collect())),
             ),
             ("kinds", tenant.kinds.clone().map(list)),
-            ("reuse", tenant.reuse.map(|reuse| reuse_name(reuse).into())),
+            ("reuse", tenant.reuse.map(|reuse| reuse.name().into())),
             ("rate", config.rate_of(&tenant.name)),
             ("open_max", tenant.open_max.map(|most| most.to_string())),
             ("flavour", tenant.flavour.clone()),

@@ -57,7 +57,7 @@ impl Engine {
     ) -> Result<Applied, StoreError> {
         let mut found = match found {
             Some(found) => Some(found),
-            None => self.world.store.load(key).await?,
+            None => self.load(key).await?,
         };
         let mut commits_lost = 0;
         loop {
@@ -80,6 +80,7 @@ impl Engine {
                         Ok(Commit::Done(version)) => {
                             return Ok(self.advanced(Versioned { version, order: next }, effect));
                         }
+                        Ok(Commit::Conflict(None)) if self.is_held(key) => found = self.load(key).await?,
                         Ok(Commit::Conflict(winner)) => found = winner.map(|winner| *winner),
                         Err(error @ StoreError::Corrupt { .. }) => return Err(error),
                         Err(error @ StoreError::Unavailable { .. }) => {
@@ -108,11 +109,12 @@ impl Engine {
     /// A write may or may not have happened: what stands now?
     pub(crate) async fn look_again(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
         self.pause_before_looking().await;
-        self.world.store.load(key).await
+        self.load(key).await
     }
 
     fn advanced(&self, now: Versioned, effect: Option<Effect>) -> Applied {
         self.note_commit(&now.order);
+        self.hold(&now);
         if let Some(due) = now.order.due() {
             self.expect_alarm(due);
         }

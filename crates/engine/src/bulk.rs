@@ -163,21 +163,36 @@ impl Engine {
         Err(BulkError::Conflict)
     }
 
-    /// Takes in a dead letter that comes from elsewhere, unless its order is on record here already.
+    /// Takes in a dead letter that comes from elsewhere. Of an order that is on record here already, it takes back that a
+    /// person dropped it, and changes nothing else.
     pub async fn adopt_letter(&self, order: Order) -> Result<Adopted, StoreError> {
         if !order.needs_a_person() {
             return Ok(Adopted::NoLetter);
         }
         let order = Arc::new(order);
-        match self.world.store.commit(Version::ABSENT, &order, &Tally::default(), self.now()).await? {
+        let Some(found) = self.commit_letter(Version::ABSENT, &order).await? else { return Ok(Adopted::New) };
+        let Some(back) = found.order.taken_back(&order) else { return Ok(Adopted::ThereAlready) };
+        match self.commit_letter(found.version, &Arc::new(back)).await? {
+            None => Ok(Adopted::New),
+            Some(_) => Ok(Adopted::ThereAlready),
+        }
+    }
+
+    /// What stands there instead, if it could not be committed.
+    async fn commit_letter(
+        &self,
+        expected: Version,
+        order: &Arc<Order>,
+    ) -> Result<Option<Box<Versioned>>, StoreError> {
+        match self.world.store.commit(expected, order, &Tally::default(), self.now()).await? {
             Commit::Done(_) => {
-                self.note_commit(&order);
+                self.note_commit(order);
                 if let Some(due) = order.due() {
                     self.expect_alarm(due);
                 }
-                Ok(Adopted::New)
+                Ok(None)
             }
-            Commit::Conflict(_) => Ok(Adopted::ThereAlready),
+            Commit::Conflict(found) => Ok(found),
         }
     }
 

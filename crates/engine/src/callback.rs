@@ -1,24 +1,39 @@
-//! Callbacks in. The address that a provider is given names the order, the birth of its record, the attempt, and
-//! carries a MAC over all three: so a callback identifies its attempt even if the reply to the submit was lost,
-//! and nobody else can make one up.
+//! Callbacks in. The address that a provider is given names the order, the birth of its record, the attempt and the target, and
+//! carries a MAC over all four: so a callback identifies its attempt even if the reply to the submit was lost, and nobody
+//! else can make one up.
+//!
+//! A store that forgets does not make a true callback a forged one: a node proves addresses by every secret that its store has
+//! had, and keeps what it cannot match yet.
 
 use crate::{Applied, Engine};
 use hmac::{Hmac, KeyInit, Mac};
-use quittance_lifecycle::{Event, Key, Timestamp, WhyIgnored, Word};
-use quittance_ports::{Arrival, SpillError, StoreError};
+use quittance_lifecycle::{Attempt, Event, Key, Order, Progress, Target, Timestamp, WhyIgnored, Word};
+use quittance_ports::{Arrival, SpillError, StoreError, Versioned};
 use sha2::Sha256;
 use std::fmt;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 use subtle::ConstantTimeEq;
 
 /// 128 bits: nobody guesses them, and the address stays short.
 const MAC_BYTES: usize = 16;
+/// How often a node that does not know all secrets yet looks again whether it knows an address.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Where providers can reach us, and the secret by which we know our own addresses. Every node has the same.
+/// Where providers can reach us, and the secrets by which we know our own addresses. Every node has the same. Clones share the
+/// secrets.
 #[derive(Clone)]
 pub struct CallbackAddress {
     base: String,
-    secret: [u8; 32],
+    secrets: Arc<Secrets>,
+}
+
+struct Secrets {
+    /// The first signs; all of them prove.
+    known: RwLock<Vec<[u8; 32]>>,
+    /// Until when other nodes may still tell of a secret, in milliseconds.
+    unsettled_until: AtomicU64,
 }
 
 impl fmt::Debug for CallbackAddress {
@@ -33,28 +48,64 @@ pub(crate) struct Addressee {
     pub(crate) key: Key,
     pub(crate) born: Timestamp,
     pub(crate) attempt: u32,
+    pub(crate) target: u64,
+}
+
+impl Addressee {
+    pub(crate) fn of(order: &Order, attempt: u32) -> Self {
+        Self { key: order.key, born: order.born, attempt, target: beginning(&order.terms.target) }
+    }
+}
+
+/// Enough of a target to tell it from another.
+fn beginning(target: &Target) -> u64 {
+    let b = &target.0;
+    u64::from_be_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])
 }
 
 impl CallbackAddress {
     /// `base` is what comes before the last segment of the path, such as `https://q.example.com/callback`.
     #[must_use]
     pub fn new(base: impl Into<String>, secret: [u8; 32]) -> Self {
-        Self { base: base.into(), secret }
+        let secrets = Secrets { known: RwLock::new(vec![secret]), unsettled_until: AtomicU64::new(0) };
+        Self { base: base.into(), secrets: Arc::new(secrets) }
+    }
+
+    /// From now on the first of these signs, and all of them prove.
+    pub fn set_secrets(&self, secrets: Vec<[u8; 32]>) {
+        if !secrets.is_empty() {
+            *self.secrets.known.write().unwrap_or_else(PoisonError::into_inner) = secrets;
+        }
+    }
+
+    /// Other nodes may tell of a secret until then: an address that is not known is looked at again.
+    pub fn is_unsettled_until(&self, until: Timestamp) {
+        self.secrets.unsettled_until.store(until.as_millis(), Ordering::Relaxed);
+    }
+
+    fn unsettled_until(&self) -> Timestamp {
+        Timestamp::from_millis(self.secrets.unsettled_until.load(Ordering::Relaxed))
+    }
+
+    fn secrets(&self) -> Vec<[u8; 32]> {
+        self.secrets.known.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     pub(crate) fn of(&self, to: &Addressee) -> String {
-        let Addressee { key, born, attempt } = to;
-        let mac: String = self.mac(to).iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{}/{key}-{}-{attempt}-{mac}", self.base, born.as_millis())
+        let Addressee { key, born, attempt, target } = to;
+        let secrets = self.secrets();
+        let mac = proof(&secrets[0], to);
+        format!("{}/{key}-{}-{attempt}-{target:016x}-{mac}", self.base, born.as_millis())
     }
 
-    fn mac(&self, to: &Addressee) -> [u8; MAC_BYTES] {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.secret)
+    fn mac(secret: &[u8; 32], to: &Addressee) -> [u8; MAC_BYTES] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(secret)
             .expect("HMAC takes a key of any length, and ours is 32 bytes");
-        mac.update(b"quittance/callback/1");
+        mac.update(b"quittance/callback/2");
         mac.update(&to.key.0);
         mac.update(&to.born.as_millis().to_le_bytes());
         mac.update(&to.attempt.to_le_bytes());
+        mac.update(&to.target.to_le_bytes());
         let mut short = [0; MAC_BYTES];
         short.copy_from_slice(&mac.finalize().into_bytes()[..MAC_BYTES]);
         short
@@ -67,13 +118,36 @@ impl CallbackAddress {
         let key = Key::parse(part()?).ok()?;
         let born = Timestamp::from_millis(part()?.parse().ok()?);
         let attempt = part()?.parse().ok()?;
-        let proof = part()?;
+        let target = part().filter(|digits| digits.len() == 16)?;
+        let target = u64::from_str_radix(target, 16).ok()?;
+        let told = part()?;
         if part().is_some() {
             return None;
         }
-        let to = Addressee { key, born, attempt };
-        let expected: String = self.mac(&to).iter().map(|byte| format!("{byte:02x}")).collect();
-        bool::from(proof.as_bytes().ct_eq(expected.as_bytes())).then_some(to)
+        let to = Addressee { key, born, attempt, target };
+        let is_ours = |secret: &[u8; 32]| bool::from(told.as_bytes().ct_eq(proof(secret, &to).as_bytes()));
+        self.secrets().iter().any(is_ours).then_some(to)
+    }
+}
+
+/// The proof of an address, as it is written there.
+fn proof(secret: &[u8; 32], to: &Addressee) -> String {
+    CallbackAddress::mac(secret, to).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// An attempt of which nothing is known but that it was made, some time after this birth.
+fn nameless(number: u32, born: Timestamp) -> Attempt {
+    Attempt {
+        number,
+        sent: born,
+        unsolved_at: born,
+        accepted: false,
+        progress: Progress::Sent,
+        task: None,
+        report: None,
+        made_for: None,
+        cost: None,
+        former: None,
     }
 }
 
@@ -97,6 +171,16 @@ pub enum Heard {
 pub struct NotSafe(#[from] pub SpillError);
 
 impl Engine {
+    /// Whether `segment`, the last part of a path, is of an address that this engine gave out. What is not is counted as forged.
+    pub fn is_callback_address(&self, segment: &str) -> bool {
+        let is_ours =
+            self.settings.callback.as_ref().is_some_and(|address| address.recognise(segment).is_some());
+        if !is_ours {
+            self.forged.fetch_add(1, Ordering::Relaxed);
+        }
+        is_ours
+    }
+
     /// Takes in a callback; `segment` is the last part of the path that it came to. When this returns, what it
     /// said is durable.
     pub async fn called_back(
@@ -105,17 +189,39 @@ impl Engine {
         task: Option<String>,
         word: Word,
     ) -> Result<Heard, NotSafe> {
-        let to = self.settings.callback.as_ref().and_then(|address| address.recognise(segment));
-        let Some(Addressee { key, born, attempt }) = to else {
+        let Some(Addressee { key, born, attempt, target }) = self.recognise(segment).await else {
             self.forged.fetch_add(1, Ordering::Relaxed);
             return Ok(Heard::Forged);
         };
-        self.arrive(Arrival { key, born, event: Event::CalledBack { attempt, task, word } }).await
+        let (receipt, unanswered) = self.receive_callback();
+        let event = Event::CalledBack { attempt, task, word, receipt };
+        let heard = self.arrive(Arrival { key, born, target: Some(target), event }).await?;
+        unanswered.answer();
+        Ok(heard)
+    }
+
+    /// A node that came to a store without a secret does not know what other nodes have signed with, until they have told:
+    /// it does not call their callbacks forged before that.
+    async fn recognise(&self, segment: &str) -> Option<Addressee> {
+        let address = self.settings.callback.as_ref()?;
+        loop {
+            let to = address.recognise(segment);
+            if to.is_some() || self.now() >= address.unsettled_until() {
+                return to;
+            }
+            self.world.clock.sleep_until(self.now() + LOOK_AGAIN).await;
+        }
     }
 
     /// Takes in what a provider said: into the store, or else into the spill.
     pub(crate) async fn arrive(&self, arrival: Arrival) -> Result<Heard, NotSafe> {
         match self.apply_arrival(&arrival).await {
+            // It is genuine and paid for. The store may have forgotten the order, and get it back from another node or a caller.
+            Ok(Heard::Forgotten) if self.may_come_back(&arrival) => {
+                self.world.spill.keep(&arrival)?;
+                self.look_again_soon(&arrival);
+                Ok(Heard::Spilled)
+            }
             Ok(heard) => Ok(heard),
             Err(error) => {
                 self.note_error(&error);
@@ -127,17 +233,53 @@ impl Engine {
     }
 
     pub(crate) async fn apply_arrival(&self, arrival: &Arrival) -> Result<Heard, StoreError> {
-        let Some(found) = self.world.store.load(&arrival.key).await? else { return Ok(Heard::Forgotten) };
-        if found.order.born != arrival.born {
+        let Some(found) = self.load(&arrival.key).await? else { return Ok(Heard::Forgotten) };
+        if found.order.born == arrival.born {
+            return self.apply_event(&arrival.key, found, &arrival.event).await;
+        }
+        let Some((found, event)) = self.match_former(arrival, found).await? else {
             self.count_ignored(WhyIgnored::UnknownAttempt);
             return Ok(Heard::Ignored(WhyIgnored::UnknownAttempt));
+        };
+        self.apply_event(&arrival.key, found, &event).await
+    }
+
+    /// What a callback for an earlier record of an order means for the record that took its place, if it is for the same thing:
+    /// the store forgot the earlier one, or the order was placed again long after.
+    async fn match_former(
+        &self,
+        arrival: &Arrival,
+        found: Versioned,
+    ) -> Result<Option<(Versioned, Event)>, StoreError> {
+        let Event::CalledBack { attempt, task, word, receipt } = &arrival.event else { return Ok(None) };
+        let target = beginning(&found.order.terms.target);
+        if arrival.target != Some(target) || arrival.born > found.order.born || !self.may_come_back(arrival) {
+            return Ok(None);
         }
+        let former = Some((arrival.born, *attempt));
+        let recalled =
+            Event::Recalled { born: arrival.born, attempts: vec![nameless(*attempt, arrival.born)] };
+        let now = match self.apply(&arrival.key, Some(found), &recalled).await? {
+            Applied::Advanced { now, .. } | Applied::Act { now, .. } | Applied::Ignored { now, .. } => now,
+            Applied::Missing => return Ok(None),
+        };
+        let number = now.order.attempts.iter().find(|known| known.former == former).map(|known| known.number);
+        let event = |attempt| Event::CalledBack {
+            attempt,
+            task: task.clone(),
+            word: word.clone(),
+            receipt: receipt.clone(),
+        };
+        Ok(number.map(|number| (now, event(number))))
+    }
+
+    async fn apply_event(&self, key: &Key, found: Versioned, event: &Event) -> Result<Heard, StoreError> {
         let was_open = found.order.phase.is_open();
-        Ok(match self.apply(&arrival.key, Some(found), &arrival.event).await? {
+        Ok(match self.apply(key, Some(found), event).await? {
             Applied::Advanced { now, effect } => {
                 if was_open {
                     self.count_answer(&now.order);
-                    self.learn_pace(&now.order, &arrival.event);
+                    self.learn_pace(&now.order, event);
                 }
                 if let Some(effect) = effect {
                     self.perform_later(now, effect);
@@ -161,8 +303,12 @@ mod tests {
     #[test]
     fn an_address_is_recognised_as_it_was_written_and_not_with_any_character_changed() {
         let address = CallbackAddress::new("http://127.0.0.1:1/callback", [7; 32]);
-        let to =
-            Addressee { key: Key([0xab; 32]), born: Timestamp::from_millis(1_700_000_000_000), attempt: 3 };
+        let to = Addressee {
+            key: Key([0xab; 32]),
+            born: Timestamp::from_millis(1_700_000_000_000),
+            attempt: 3,
+            target: 9,
+        };
         let written = address.of(&to);
         let segment = written.rsplit('/').next().unwrap();
         assert_eq!(address.recognise(segment), Some(to));
@@ -180,6 +326,20 @@ mod tests {
         {
             assert_eq!(address.recognise(odd), None, "{odd}");
         }
+    }
+
+    #[test]
+    fn an_address_that_was_signed_with_an_earlier_secret_is_still_ours() {
+        let before = CallbackAddress::new("http://127.0.0.1:1/callback", [7; 32]);
+        let to = Addressee { key: Key([1; 32]), born: Timestamp::from_millis(5), attempt: 1, target: 2 };
+        let written = before.of(&to);
+        let segment = written.rsplit('/').next().unwrap();
+        let after = CallbackAddress::new("http://127.0.0.1:1/callback", [8; 32]);
+        assert_eq!(after.recognise(segment), None);
+        after.set_secrets(vec![[8; 32], [7; 32]]);
+        assert_eq!(after.recognise(segment), Some(to));
+        let other = after.of(&to);
+        assert_eq!(before.recognise(other.rsplit('/').next().unwrap()), None, "the first of them signs");
     }
 
     #[test]

@@ -11,15 +11,19 @@ use std::time::Duration;
 const PURGE_MAX: usize = 256;
 /// How long what cannot be applied to a broken record is left in peace: a person has to mend it first.
 const UNREADABLE_PAUSE: Duration = Duration::from_secs(30);
-/// How long what came in for an order that is not on record is kept, from the birth of its record: for as long as records are
-/// kept by default, because after that it may have been forgotten in good order.
+/// How long what came in for an order that is not on record is kept, from the birth of its record, at most: after that it may
+/// have been forgotten in good order.
 const UNKNOWN_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// How soon it is looked at again while its order is young, and until when that is.
+const FORGOTTEN_PAUSE: Duration = Duration::from_secs(2);
+const YOUNG: Duration = Duration::from_secs(600);
 
 /// How often the books of old days are closed.
 const BOOKS_SPAN: Duration = Duration::from_secs(3600);
 
 impl Engine {
     pub(crate) async fn do_chores(&self) {
+        self.check_in_hand().await;
         self.replay_spill().await;
         if let Err(error) = self.world.store.purge(self.now(), PURGE_MAX).await {
             self.note_error(&error);
@@ -56,6 +60,19 @@ impl Engine {
         }
     }
 
+    /// Whether the order that this came in for may be put back by another node, or placed again by a caller.
+    pub(crate) fn may_come_back(&self, arrival: &Arrival) -> bool {
+        self.now() < arrival.born + UNKNOWN_KEPT.min(self.settings.policy.keep)
+    }
+
+    /// What came in for an order that the store does not know is looked at again.
+    pub(crate) fn look_again_soon(&self, arrival: &Arrival) {
+        let is_young = self.now().since(arrival.born) < YOUNG;
+        let at = self.now() + if is_young { FORGOTTEN_PAUSE } else { UNREADABLE_PAUSE };
+        let mut agenda = lock(&self.agenda);
+        agenda.unreadable_at = Some(agenda.unreadable_at.map_or(at, |known| known.min(at)));
+    }
+
     /// It goes to the end of the queue, so that it does not stop the others. If there is no room it must stay where it is, and
     /// the others are applied again when it is looked at again.
     fn put_off(&self, arrival: &Arrival) -> bool {
@@ -78,8 +95,9 @@ impl Engine {
         for arrival in &waiting {
             match self.apply_arrival(arrival).await {
                 // Somebody may have started this node on the wrong store, or before all orders had been moved to this one.
-                Ok(Heard::Forgotten) if self.now() < arrival.born + UNKNOWN_KEPT => {
-                    must_stay |= self.put_off(arrival);
+                Ok(Heard::Forgotten) if self.may_come_back(arrival) => {
+                    must_stay |= self.world.spill.keep(arrival).is_err();
+                    self.look_again_soon(arrival);
                 }
                 Ok(_) => {}
                 Err(error @ StoreError::Corrupt { .. }) => {

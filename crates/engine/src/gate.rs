@@ -3,21 +3,22 @@
 //! closed the account is not tried at all until a person says so.
 
 use crate::Sparing;
-use quittance_lifecycle::{Backoff, Fault, FaultClass, FaultTable, Gate, Reaction, SubmitOutcome, Timestamp};
+use quittance_lifecycle::{Backoff, Fault, FaultTable, Gate, Reaction, Signal, SubmitOutcome, Timestamp};
+use quittance_ports::Penalty;
 use std::time::Duration;
 
 /// Whether the provider is given work, as people may see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderState {
-    Open,
-    /// It has little room: submits are kept so far apart.
-    Slowed {
+    Ok,
+    /// It has little or no room: submits are kept so far apart, and if it asked for a pause, none goes out until then.
+    Throttled {
         spacing: Duration,
+        until: Option<Timestamp>,
     },
-    /// It does not answer, or has no room at all: nothing is submitted until then, and then by one.
-    Shut {
+    /// It does not answer: the circuit breaker lets nothing out until then, and then one submit at a time.
+    Tripped {
         until: Timestamp,
-        is_broken: bool,
     },
     /// A person must mend the account.
     Paused {
@@ -26,13 +27,15 @@ pub enum ProviderState {
 }
 
 impl ProviderState {
+    /// Every [name](Self::name).
+    pub const NAMES: [&str; 4] = ["ok", "throttled", "tripped", "paused"];
+
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Open => "open",
-            Self::Slowed { .. } => "slowed",
-            Self::Shut { is_broken: true, .. } => "broken",
-            Self::Shut { is_broken: false, .. } => "busy",
+            Self::Ok => "ok",
+            Self::Throttled { .. } => "throttled",
+            Self::Tripped { .. } => "tripped",
             Self::Paused { .. } => "paused",
         }
     }
@@ -61,6 +64,9 @@ pub(crate) struct ProviderGate {
     /// with each that is taken, until it is no more than what is always kept.
     spacing: Duration,
     shut_until: Timestamp,
+    /// Until when the provider has asked to be left alone by submits, and by polls. A submit that it took before changes nothing.
+    no_submit_until: Timestamp,
+    no_poll_until: Timestamp,
     busy_in_a_row: u32,
     lost_in_a_row: u32,
     /// In thousandths: how many of the last submits have come to nothing. While that is less than the share that retries
@@ -82,6 +88,8 @@ impl ProviderGate {
             last_in_line: Timestamp::ZERO,
             spacing: sparing.submit_interval,
             shut_until: Timestamp::ZERO,
+            no_submit_until: Timestamp::ZERO,
+            no_poll_until: Timestamp::ZERO,
             busy_in_a_row: 0,
             lost_in_a_row: 0,
             failing: 0,
@@ -95,8 +103,8 @@ impl ProviderGate {
         if self.paused.is_some() {
             return Gate::ShutUntil(now + PAUSED_LOOK);
         }
-        if now < self.shut_until {
-            return Gate::ShutUntil(self.shut_until);
+        if now < self.shut_until() {
+            return Gate::ShutUntil(self.shut_until());
         }
         if let Some(turn) = self.stand_in_line(now) {
             return Gate::ShutUntil(turn);
@@ -113,6 +121,15 @@ impl ProviderGate {
         }
         self.next_turn = now + self.spacing;
         Gate::Open
+    }
+
+    /// When the next submit may go out, where submits are kept apart. Nothing, where they are not, and where none would go out
+    /// anyway: orders then ask, and are told until when to wait.
+    pub(crate) fn next_turn(&self, now: Timestamp) -> Option<Timestamp> {
+        let is_shut = self.paused.is_some() || now < self.shut_until();
+        // A clock that was set back must not stop the queue until it has caught up.
+        let is_ahead = self.next_turn > now + self.spacing;
+        (!is_shut && !self.spacing.is_zero() && !is_ahead).then(|| self.next_turn.max(now))
     }
 
     /// The turn of a submit that comes too soon after the last one. Each gets a turn of its own: if all looked again
@@ -142,23 +159,23 @@ impl ProviderGate {
     }
 
     pub(crate) fn learn(&mut self, outcome: &SubmitOutcome, now: Timestamp, grain: u64) {
-        let class = match outcome {
+        let signal = match outcome {
             SubmitOutcome::Accepted { .. } | SubmitOutcome::Answered(_) => {
                 (self.busy_in_a_row, self.lost_in_a_row, self.shut_until) = (0, 0, Timestamp::ZERO);
                 self.failing -= self.failing.div_ceil(FAILING_MEMORY);
                 self.quicken();
                 return;
             }
-            SubmitOutcome::Refused(fault) => fault.class,
-            SubmitOutcome::Unknown => FaultClass::Unknown,
+            SubmitOutcome::Rejected(fault) => Signal::Fault(fault.class),
+            SubmitOutcome::InDoubt(_) => Signal::InDoubt,
         };
-        let in_a_row = match self.faults.rule(class).provider {
+        let in_a_row = match self.faults.rule(signal).provider {
             Reaction::Nothing => {
                 self.lost_in_a_row = 0;
                 return;
             }
             Reaction::Pause => {
-                if let SubmitOutcome::Refused(fault) = outcome {
+                if let SubmitOutcome::Rejected(fault) = outcome {
                     self.paused = Some(fault.clone());
                 }
                 return;
@@ -174,12 +191,29 @@ impl ProviderGate {
         *in_a_row = in_a_row.saturating_add(1);
         let in_a_row = *in_a_row;
         self.failing += (1000 - self.failing) / FAILING_MEMORY;
-        let over = match self.faults.rule(class).provider {
+        let over = match self.faults.rule(signal).provider {
             Reaction::Slow => in_a_row - 1,
             _ if in_a_row < self.sparing.trip_at => return,
             _ => in_a_row - self.sparing.trip_at,
         };
         self.shut_until = self.shut_until.max(now + self.backoff.pause(over, grain));
+    }
+
+    fn shut_until(&self) -> Timestamp {
+        self.shut_until.max(self.no_submit_until)
+    }
+
+    /// Leaves the provider alone for as long as it asked.
+    pub(crate) fn obey(&mut self, penalty: Penalty, now: Timestamp) {
+        let until = now + penalty.pause;
+        self.no_submit_until = self.no_submit_until.max(until);
+        if penalty.holds_polls {
+            self.no_poll_until = self.no_poll_until.max(until);
+        }
+    }
+
+    pub(crate) fn may_poll(&self, now: Timestamp) -> bool {
+        now >= self.no_poll_until
     }
 
     fn slow_down(&mut self) {
@@ -200,14 +234,14 @@ impl ProviderGate {
         if let Some(fault) = &self.paused {
             return ProviderState::Paused { fault: fault.clone() };
         }
-        let is_broken = self.lost_in_a_row >= self.sparing.trip_at;
-        if is_broken || now < self.shut_until {
-            return ProviderState::Shut { until: self.shut_until, is_broken };
+        if self.lost_in_a_row >= self.sparing.trip_at {
+            return ProviderState::Tripped { until: self.shut_until() };
         }
-        match self.spacing {
-            spacing if spacing > self.sparing.submit_interval => ProviderState::Slowed { spacing },
-            _ => ProviderState::Open,
+        let until = Some(self.shut_until()).filter(|until| now < *until);
+        if until.is_some() || self.spacing > self.sparing.submit_interval {
+            return ProviderState::Throttled { spacing: self.spacing, until };
         }
+        ProviderState::Ok
     }
 
     pub(crate) fn paused(&self) -> Option<Fault> {
@@ -219,6 +253,7 @@ impl ProviderGate {
         self.paused = None;
         self.spacing = self.sparing.submit_interval;
         (self.busy_in_a_row, self.lost_in_a_row, self.shut_until) = (0, 0, Timestamp::ZERO);
+        (self.no_submit_until, self.no_poll_until) = (Timestamp::ZERO, Timestamp::ZERO);
         self.failing = 0;
     }
 }
@@ -231,10 +266,10 @@ const fn burst(sparing: Sparing) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quittance_lifecycle::{Fault, Preset};
+    use quittance_lifecycle::{Evidence, Fault, FaultClass, Preset};
 
     fn gate() -> ProviderGate {
-        ProviderGate::new(Preset::Default.backoff(), FaultTable::DEFAULT, Sparing::DEFAULT)
+        ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, Sparing::DEFAULT)
     }
 
     const fn at(seconds: u64) -> Timestamp {
@@ -242,7 +277,7 @@ mod tests {
     }
 
     fn refused(class: FaultClass) -> SubmitOutcome {
-        SubmitOutcome::Refused(Fault::new(class, "CODE"))
+        SubmitOutcome::Rejected(Fault::new(class, "CODE"))
     }
 
     fn accepted() -> SubmitOutcome {
@@ -288,7 +323,7 @@ mod tests {
     fn submits_keep_their_distance_and_each_that_waits_has_a_turn_of_its_own() {
         let submit_interval = Duration::from_millis(100);
         let sparing = Sparing { submit_interval, ..Sparing::DEFAULT };
-        let mut gate = ProviderGate::new(Preset::Default.backoff(), FaultTable::DEFAULT, sparing);
+        let mut gate = ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, sparing);
         assert_eq!(gate.pass(at(0), false), Gate::Open);
         let turns: Vec<_> =
             (1..=50).map(|n| (gate.pass(at(0), false), at(0) + submit_interval * n)).collect();
@@ -324,7 +359,7 @@ mod tests {
             gate.learn(&refused(FaultClass::Unreachable), at(0), 1);
             assert_eq!(gate.pass(at(0), false), Gate::Open);
         }
-        gate.learn(&SubmitOutcome::Unknown, at(0), 1);
+        gate.learn(&SubmitOutcome::InDoubt(Evidence::default()), at(0), 1);
         let Gate::ShutUntil(then) = gate.pass(at(0), false) else { panic!("open") };
         assert_eq!(gate.pass(then, false), Gate::Open, "one tries");
         assert_eq!(
@@ -344,7 +379,11 @@ mod tests {
         for n in 0..10_000 {
             let now = at(1 + n / 1000);
             // Every second submit is lost: not so many in a row that the circuit opens.
-            gate.learn(&if n % 2 == 0 { SubmitOutcome::Unknown } else { accepted() }, now, n);
+            gate.learn(
+                &if n % 2 == 0 { SubmitOutcome::InDoubt(Evidence::default()) } else { accepted() },
+                now,
+                n,
+            );
             firsts += u64::from(gate.pass(now, false) == Gate::Open);
             retries += u64::from(gate.pass(now, true) == Gate::Open);
         }
@@ -357,7 +396,7 @@ mod tests {
     fn retries_that_lie_in_wait_need_no_budget_when_the_outage_is_over() {
         let mut gate = gate();
         for _ in 0..Sparing::DEFAULT.trip_at - 1 {
-            gate.learn(&SubmitOutcome::Unknown, at(0), 1);
+            gate.learn(&SubmitOutcome::InDoubt(Evidence::default()), at(0), 1);
         }
         let go = |gate: &mut ProviderGate| (0..100).filter(|_| gate.pass(at(0), true) == Gate::Open).count();
         assert_eq!(go(&mut gate), Sparing::DEFAULT.retry_burst as usize, "no more than the budget");

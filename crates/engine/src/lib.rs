@@ -5,20 +5,27 @@
 //! Read `apply.rs` first: every change to an order goes through it.
 #![forbid(unsafe_code)]
 
+mod agenda;
 mod apply;
 mod bell;
 mod bulk;
 pub mod callback;
 mod chores;
 mod errands;
+mod fair;
 mod gate;
+mod in_hand;
+pub mod inspect;
 mod lifetimes;
+mod moments;
 mod pace;
 mod place;
 mod pools;
+mod reach;
 mod settings;
 mod stock;
 pub mod targets;
+mod unlisted;
 mod vitals;
 mod wait;
 mod work;
@@ -26,29 +33,34 @@ mod work;
 pub use apply::Applied;
 pub use bulk::{Adopted, BULKS_MAX, BulkError, Dropped, PER_SECOND_MAX};
 pub use callback::{CallbackAddress, Heard, NotSafe};
+pub use fair::Shares;
 pub use gate::ProviderState;
+pub use in_hand::PutBack;
 pub use lifetimes::{LifeRule, TrustShown, show_trust, with_life_rules};
 pub use place::{PlaceError, Placed};
-pub use pools::{PoolError, PoolShown};
-pub use settings::{Kinds, OnCommit, Rules, Settings, Sparing};
+pub use pools::{PoolError, PoolShown, price_not_known};
+pub use settings::{Kinds, Meaning, Meant, OnCommit, Rules, Settings, Sparing, TenantRule};
 pub use targets::Targets;
 pub use wait::Outcome;
 
+use agenda::Agenda;
 use bell::Bell;
 use bulk::BulkWatch;
 use gate::ProviderGate;
+use in_hand::InHand;
 use pace::Paces;
 use pools::Pools;
 use quittance_lifecycle::{Fault, Kind, OnReplay, Order, Pace, Policy, Tally, Timestamp, WhyIgnored};
 use quittance_ports::{Census, Clock, Courier, Line, Provider, Roster, Spill, Store, StoreError};
+use reach::Reachability;
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use unlisted::UnlistedCodes;
 use vitals::Counters;
-use work::Agenda;
 
 /// The world as the engine sees it.
 #[derive(Clone)]
@@ -67,10 +79,17 @@ pub struct Engine {
     world: World,
     settings: Settings,
     gate: Mutex<ProviderGate>,
+    unlisted: Mutex<UnlistedCodes>,
     paces: Mutex<Paces>,
     agenda: Mutex<Agenda>,
     bell: Bell,
+    in_hand: Mutex<InHand>,
+    /// Rung when this node missed an order that it has in hand.
+    suspicion: Bell,
+    /// What the store has forgotten, until a person has seen it.
+    forgetting: Mutex<Option<Forgetting>>,
     pools: Mutex<Pools>,
+    reach: Mutex<Reachability>,
     bulk_watch: Mutex<BulkWatch>,
     /// What was counted without a commit, until it is written.
     uncounted: Mutex<BTreeMap<Line, Tally>>,
@@ -89,6 +108,14 @@ pub struct Engine {
     stopping: AtomicBool,
     /// When the books were last closed, in milliseconds; zero if never.
     books_closed_at: AtomicU64,
+}
+
+/// What the store has lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Forgetting {
+    pub since: Timestamp,
+    /// What happened, and what to do, in words.
+    pub what: String,
 }
 
 /// A panic elsewhere cannot have left these short critical sections half-done, so a poisoned lock is as good as any.
@@ -112,6 +139,7 @@ impl Engine {
     pub fn new(world: World, mut settings: Settings) -> Self {
         // One truth: word can come exactly if there is an address for it to come to.
         settings.policy.callbacks = settings.callback.is_some();
+        settings.targets.undescribed.get_or_insert(settings.tenants.is_empty());
         let asked_for = &mut settings.sparing.submit_interval;
         *asked_for = world.provider.submit_interval().max(*asked_for);
         Self {
@@ -120,10 +148,15 @@ impl Engine {
                 settings.policy.faults,
                 settings.sparing,
             )),
+            unlisted: Mutex::default(),
             paces: Mutex::default(),
-            agenda: Mutex::default(),
+            agenda: Mutex::new(Agenda::new(settings.errands_max)),
             bell: Bell::default(),
+            in_hand: Mutex::default(),
+            suspicion: Bell::default(),
+            forgetting: Mutex::default(),
             pools: Mutex::default(),
+            reach: Mutex::default(),
             bulk_watch: Mutex::default(),
             uncounted: Mutex::default(),
             ignored: Default::default(),
@@ -199,6 +232,12 @@ impl Engine {
     #[must_use]
     pub fn provider_name(&self) -> &str {
         &self.settings.provider
+    }
+
+    /// The currency that all money of this node is in.
+    #[must_use]
+    pub fn currency(&self) -> &str {
+        &self.settings.currency
     }
 
     /// How many orders there are, on all nodes.
@@ -285,6 +324,30 @@ impl Engine {
     #[must_use]
     pub fn store_trouble(&self) -> Option<String> {
         lock(&self.store_trouble).clone()
+    }
+
+    /// Where providers call, and the secrets that prove it, if they can call.
+    #[must_use]
+    pub fn callback_address(&self) -> Option<&CallbackAddress> {
+        self.settings.callback.as_ref()
+    }
+
+    /// The store has lost something, as far as this node has noticed and until a person has seen it.
+    #[must_use]
+    pub fn forgetting(&self) -> Option<Forgetting> {
+        lock(&self.forgetting).clone()
+    }
+
+    /// Remembers that the store has lost something. What was noticed before, and not seen by a person yet, keeps its moment.
+    pub fn note_forgetting(&self, what: String) {
+        let mut forgetting = lock(&self.forgetting);
+        let since = forgetting.as_ref().map_or_else(|| self.now(), |known| known.since);
+        *forgetting = Some(Forgetting { since, what });
+    }
+
+    /// A person has seen it.
+    pub fn forgetting_was_seen(&self) {
+        *lock(&self.forgetting) = None;
     }
 
     /// Whether the store was away a moment ago, as far as this node has noticed.

@@ -54,6 +54,7 @@ impl Engine {
                 Event::Polled { asked, outcome: PollOutcome::Answered(_), .. } => {
                     middle(answer.earliest, *asked)
                 }
+                Event::CalledBack { receipt: Some(receipt), .. } => receipt.at.min(*at),
                 _ => *at,
             };
             lock(&self.paces).learn(&order.terms.kind, solved_at.since(attempt.sent));

@@ -1,15 +1,16 @@
 //! Placing, cancelling, replaying, releasing: what callers and people do to orders.
 
 use crate::apply::is_ours;
-use crate::targets::NotAllowed;
+use crate::inspect::{Inspection, Step, fields_of};
+use crate::settings::{Meant, listed_price};
+use crate::targets::{NotAllowed, Targets};
 use crate::vitals::Counters;
 use crate::{Applied, Engine, lock};
-use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{
-    BadRequest, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy, Refusal, Reuse, Shape,
-    Tally, Terms, Timestamp, Value,
+    BadRequest, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy, Refusal, Reuse, Tally,
+    Terms, Timestamp, Value,
 };
-use quittance_ports::{Commit, Line, StoreError, Unreadable, Version, Versioned, Which};
+use quittance_ports::{Commit, Line, StoreError, TaskField, Unreadable, Version, Versioned, Which};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -79,14 +80,12 @@ fn refusal(refusal: &Refusal) -> String {
     }
 }
 
-/// Whether every address of a page that an order of this kind has, and has to have, is one.
-fn has_its_page(kind: &Kind, params: &BTreeMap<String, Value>) -> bool {
-    let mut pages = kind.fields.iter().filter(|field| field.shape == Shape::PageAddress);
-    pages.all(|field| match params.get(field.name) {
-        Some(Value::Text(address)) => page_host(address).is_ok(),
-        Some(Value::Bytes(_)) => false,
-        None => !field.required,
-    })
+/// A record that is there and damaged is not an unknown one.
+fn readable(found: Vec<Arc<Order>>, damaged: Option<Unreadable>) -> Result<Vec<Arc<Order>>, StoreError> {
+    match damaged {
+        Some(Unreadable { key, detail }) if found.is_empty() => Err(StoreError::Corrupt { key, detail }),
+        _ => Ok(found),
+    }
 }
 
 impl Engine {
@@ -107,12 +106,19 @@ impl Engine {
             key,
             claimant: key,
             origin,
-            min_life: terms.min_life,
+            min_life: if origin == Origin::Cached { terms.margin } else { terms.min_life },
             until: now + terms.patience,
             order,
         };
         // Nothing is read first: the commit of a new order finds the old one if there is one, in one round trip.
+        // What this node has in hand is there, or was forgotten and must not be bought again.
         let mut found: Option<Versioned> = None;
+        if self.is_held(&key) {
+            match self.load(&key).await {
+                Ok(loaded) => found = loaded,
+                Err(error) => self.note_error(&error),
+            }
+        }
         loop {
             let order = found.as_ref().map(|found| &*found.order);
             let at = self.now();
@@ -155,10 +161,11 @@ impl Engine {
 
     /// What would be agreed with whoever places this, if anything.
     pub(crate) fn agree(&self, kind: &str, draft: Draft) -> Result<(Key, Terms, Policy), PlaceError> {
-        let Some(kind) = (self.settings.kinds)(kind) else {
-            return Err(PlaceError::UnknownKind { name: kind.into() });
+        let (kind, draft) = self.meant(kind, draft)?;
+        let Some(kind) = (self.settings.kinds)(&kind) else {
+            return Err(PlaceError::UnknownKind { name: kind });
         };
-        self.settings.targets.check(&kind, &draft.params)?;
+        self.check_order(Step::Place, &kind, &draft.tenant, &fields_of(&draft.params))?;
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let (key, terms) = self.check(&kind, draft, &policy)?;
         Ok((key, terms, policy))
@@ -170,16 +177,17 @@ impl Engine {
         let kind = self.with_lifetimes(kind, &draft, now);
         let (key, mut terms) = draft.check(&kind, self.settings.keys, policy, now, self.unique())?;
         terms.provider.clone_from(&self.settings.provider);
-        terms.price = self.settings.prices.get(&terms.kind).copied().unwrap_or_default();
+        terms.price = listed_price(&self.settings.prices, &terms);
         Ok((key, terms))
     }
 
     /// Whether placing this would only join or repeat what is on record, and begin nothing.
     pub async fn is_repeat(&self, kind: &str, draft: &Draft) -> Result<bool, PlaceError> {
-        let Some(kind) = (self.settings.kinds)(kind) else { return Ok(false) };
+        let (kind, draft) = self.meant(kind, draft.clone())?;
+        let Some(kind) = (self.settings.kinds)(&kind) else { return Ok(false) };
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
-        let (key, terms) = self.check(&kind, draft.clone(), &policy)?;
-        let Some(found) = self.world.store.load(&key).await? else { return Ok(false) };
+        let (key, terms) = self.check(&kind, draft, &policy)?;
+        let Some(found) = self.load(&key).await? else { return Ok(false) };
         let terms = Arc::new(terms);
         Ok(match (self.settings.rules.place)(Some(&found.order), key, &terms, self.now(), &policy) {
             Placement::Stands { .. } | Placement::Refused(_) => true,
@@ -216,13 +224,20 @@ impl Engine {
         }
     }
 
+    /// The key of the order that a tenant placed under this idempotency key.
+    #[must_use]
+    pub fn chosen_key(&self, tenant: &str, idempotency_key: &str) -> Key {
+        Key::chosen(tenant, idempotency_key).hidden(self.settings.keys.secret.as_ref())
+    }
+
     pub async fn read(&self, key: &Key) -> Result<Option<Arc<Order>>, StoreError> {
-        Ok(self.world.store.load(key).await?.map(|found| found.order))
+        Ok(self.load(key).await?.map(|found| found.order))
     }
 
     /// Orders whose key begins with these bits: one, unless two are named alike.
     pub async fn find(&self, head: KeyHead) -> Result<Vec<Arc<Order>>, StoreError> {
         let mut alike: Vec<Arc<Order>> = Vec::new();
+        let mut damaged = None;
         let mut after = head.before();
         while alike.len() < ALIKE_MAX {
             let page = self.world.store.list(Which::All, after.as_ref(), ALIKE_PAGE).await?;
@@ -230,16 +245,19 @@ impl Engine {
             for found in page {
                 let key = found.as_ref().map_or_else(|broken| broken.key, |found| found.order.key);
                 if key.head() != head {
-                    return Ok(alike);
+                    return readable(alike, damaged);
                 }
                 after = Some(key);
-                alike.extend(found.ok().map(|found| found.order));
+                match found {
+                    Ok(found) => alike.push(found.order),
+                    Err(unreadable) => damaged = Some(unreadable),
+                }
             }
             if is_short {
                 break;
             }
         }
-        Ok(alike)
+        readable(alike, damaged)
     }
 
     /// Orders in the order of their keys, from the first one after `after`; what cannot be read says so.
@@ -262,18 +280,70 @@ impl Engine {
         self.apply_if(key, None, &Event::Replayed, |order| self.may_replay(order)).await
     }
 
-    /// Whether the operator allows what this order is for, as he does now: a letter may be older than his list, or come from
-    /// elsewhere.
+    /// The kind and the parameters of an order as they are meant, in the words of the catalog.
+    pub fn meaning(&self, kind: &str, params: &BTreeMap<String, Value>) -> Result<Meant, BadRequest> {
+        self.settings.meaning.as_ref().map_or(Ok(None), |meaning| meaning(kind, params))
+    }
+
+    fn meant(&self, kind: &str, draft: Draft) -> Result<(String, Draft), BadRequest> {
+        Ok(match self.meaning(kind, &draft.params)? {
+            Some((kind, params)) => (kind, Draft { params, ..draft }),
+            None => (kind.to_owned(), draft),
+        })
+    }
+
+    /// Whether the operator and the order's tenant allow all that these fields name, as they do now.
+    pub(crate) fn check_order(
+        &self,
+        step: Step,
+        kind: &Kind,
+        tenant: &str,
+        fields: &[TaskField<'_>],
+    ) -> Result<(), NotAllowed> {
+        let rule = self.settings.tenants.get(tenant);
+        let tenant = rule.and_then(|rule| rule.targets.as_ref());
+        if let Some(kinds) = rule.and_then(|rule| rule.kinds.as_ref())
+            && !kinds.iter().any(|named| *named == kind.name)
+        {
+            return Err(NotAllowed::Kind { kind: kind.name.to_string() });
+        }
+        let operator = &self.settings.targets;
+        (self.settings.rules.inspect)(&Inspection { step, kind, fields, operator, tenant })
+    }
+
+    /// Whether everybody may order this.
+    pub fn check_draft(&self, kind: &Kind, draft: &Draft) -> Result<(), NotAllowed> {
+        let (fields, operator) = (fields_of(&draft.params), &self.settings.targets);
+        let inspection = Inspection { step: Step::Place, kind, fields: &fields, operator, tenant: None };
+        (self.settings.rules.inspect)(&inspection)
+    }
+
+    /// Whether somebody may order this who may automate these targets only.
+    pub fn check_for(&self, kind: &Kind, draft: &Draft, tenant: &Targets) -> Result<(), NotAllowed> {
+        let (fields, operator) = (fields_of(&draft.params), &self.settings.targets);
+        let inspection =
+            Inspection { step: Step::Place, kind, fields: &fields, operator, tenant: Some(tenant) };
+        (self.settings.rules.inspect)(&inspection)
+    }
+
+    /// Whether an order of these terms may be sent on its way now: a dead letter may be older than the operator's list, or come
+    /// from elsewhere, where nobody put it into the words of the catalog.
     pub fn check_target(&self, order: &Order) -> Result<(), NotAllowed> {
         let terms = &order.terms;
-        match self.kind(&terms.kind) {
-            // Whoever places it is told so by the check of the parameters; a letter from elsewhere never came by there.
-            Some(kind) if !has_its_page(&kind, &terms.params) => {
-                Err(NotAllowed::Host { host: terms.site.clone() })
-            }
-            Some(kind) => self.settings.targets.check(&kind, &terms.params),
+        let Some(kind) = self.kind(&terms.kind) else {
             // Nobody knows any more which of its parameters is the page; the site was found when somebody did.
-            None => self.settings.targets.check_host(&terms.site),
+            return self.settings.targets.check_host(&terms.site);
+        };
+        self.check_words(terms)?;
+        self.check_order(Step::Replay, &kind, &terms.tenant, &fields_of(&terms.params))
+    }
+
+    /// Whether an order on record says what it means.
+    pub(crate) fn check_words(&self, terms: &Terms) -> Result<(), NotAllowed> {
+        match self.meaning(&terms.kind, &terms.params) {
+            Ok(None) => Ok(()),
+            Ok(Some((kind, _))) => Err(NotAllowed::Unclear { why: format!("it is of kind {kind}") }),
+            Err(why) => Err(NotAllowed::Unclear { why: why.to_string() }),
         }
     }
 

@@ -9,7 +9,7 @@ mod kept;
 
 use crate::{Engine, PlaceError};
 use kept::Kept;
-use quittance_lifecycle::{Draft, Reuse, Slot, Target, Terms, Timestamp};
+use quittance_lifecycle::{Draft, Money, Reuse, Slot, Target, Terms, Timestamp};
 use quittance_pool::{Goal, SIZE_MAX};
 use quittance_ports::roster::SILENT_AFTER;
 use quittance_ports::sheet::POOL_NAME_BYTES_MAX;
@@ -65,6 +65,20 @@ pub struct PoolShown {
     pub is_kept_here: bool,
     /// How long after its solve an answer can be handed out.
     pub usable: Duration,
+    /// What the next refill costs: what its last answer cost, or else what the price list says. `None` if that is not known.
+    pub price: Option<Money>,
+    /// What all money of it is in.
+    pub currency: String,
+}
+
+impl PoolShown {
+    /// Why its budget lets it buy nothing, whatever is left of it.
+    #[must_use]
+    pub fn stopped_by_price(&self) -> Option<String> {
+        let spec = &self.sheet.spec;
+        let is_stopped = spec.is_on && spec.budget.is_some() && self.price.is_none();
+        is_stopped.then(|| price_not_known(&spec.kind))
+    }
 }
 
 /// What this node knows of the sheets, and what it has seen of each pool.
@@ -148,6 +162,8 @@ impl Engine {
         let terms = self.pool_terms(&sheet.spec).ok();
         PoolShown {
             target: terms.as_ref().map(|terms| terms.target),
+            price: sheet.price.or(terms.as_ref().and_then(|terms| terms.price)),
+            currency: self.settings.currency.clone(),
             usable: terms.and_then(|terms| terms.usable()).unwrap_or_default(),
             demand: self.demand_of_all(&sheet.spec.name, roll),
             is_kept_here: self.is_keeper(&sheet.spec.name, roll),
@@ -267,11 +283,19 @@ impl Engine {
     }
 }
 
+/// Why a pool with a budget buys nothing, and what to do about it.
+#[must_use]
+pub fn price_not_known(kind: &str) -> String {
+    format!(
+        "it has a budget, and the price of `{kind}` is not known: it buys nothing until `prices.{kind}` is set"
+    )
+}
+
 /// What a pool buys. It waits for nobody, so it may take as long as any order.
 fn pool_draft(spec: &PoolSpec, slot: Option<Slot>) -> Draft {
     Draft {
         params: spec.params.clone(),
-        reuse: Reuse::Exclusive,
+        reuse: Some(Reuse::Exclusive),
         min_life: spec.min_life,
         slot,
         ..Draft::new(spec.tenant.clone())

@@ -1,26 +1,77 @@
 //! What the operator decides for one node, with defaults, and the one seam by which the simulation plants wrong ideas.
 
 use crate::callback::CallbackAddress;
+use crate::inspect::{Inspection, inspect};
 use crate::lifetimes::LifeRule;
-use crate::targets::Targets;
+use crate::targets::{NotAllowed, Targets};
 use quittance_lifecycle::{
-    Decision, Event, Key, KeySettings, Kind, Money, Order, Placement, Policy, Terms, Timestamp,
+    BadRequest, Decision, Event, HandOut, Key, KeySettings, Kind, Money, Order, Placement, Policy, Terms,
+    Timestamp, Value,
 };
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The decisions themselves, replaceable as a whole: a simulation that no wrong rule fails would test nothing.
+/// A kind and its parameters in the words of the catalogue; `None` if they were in those words already.
+pub type Meant = Option<(String, BTreeMap<String, Value>)>;
+
+/// Puts a kind and its parameters into the words of the catalogue.
+pub type Meaning = Arc<dyn Fn(&str, &BTreeMap<String, Value>) -> Result<Meant, BadRequest> + Send + Sync>;
+
+/// What one tenant may order; everything that everybody may, where it says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TenantRule {
+    pub targets: Option<Targets>,
+    pub kinds: Option<Vec<String>>,
+}
+
+/// The decisions themselves: those of `quittance-lifecycle`, and no others. Only the simulation replaces them, through the feature
+/// `planted`: a simulation that no wrong rule fails would test nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    pub place: fn(Option<&Order>, Key, &Arc<Terms>, Timestamp, &Policy) -> Placement,
-    pub transition: fn(&Order, Event, Timestamp, &Policy) -> Decision,
+    pub(crate) place: fn(Option<&Order>, Key, &Arc<Terms>, Timestamp, &Policy) -> Placement,
+    pub(crate) transition: fn(&Order, Event, Timestamp, &Policy) -> Decision,
+    pub(crate) hand_out: for<'a> fn(&'a Order, Key, Duration, Timestamp) -> HandOut<'a>,
+    pub(crate) inspect: fn(&Inspection<'_>) -> Result<(), NotAllowed>,
 }
 
 impl Rules {
-    pub const REAL: Self =
-        Self { place: quittance_lifecycle::place, transition: quittance_lifecycle::transition };
+    pub(crate) const REAL: Self = Self {
+        place: quittance_lifecycle::place,
+        transition: quittance_lifecycle::transition,
+        hand_out: Order::hand_out,
+        inspect,
+    };
+}
+
+#[cfg(feature = "planted")]
+impl Rules {
+    #[doc(hidden)]
+    pub fn plant_hand_out(
+        &mut self,
+        hand_out: for<'a> fn(&'a Order, Key, Duration, Timestamp) -> HandOut<'a>,
+    ) {
+        self.hand_out = hand_out;
+    }
+
+    #[doc(hidden)]
+    pub fn plant_place(
+        &mut self,
+        place: fn(Option<&Order>, Key, &Arc<Terms>, Timestamp, &Policy) -> Placement,
+    ) {
+        self.place = place;
+    }
+
+    #[doc(hidden)]
+    pub fn plant_transition(&mut self, transition: fn(&Order, Event, Timestamp, &Policy) -> Decision) {
+        self.transition = transition;
+    }
+
+    #[doc(hidden)]
+    pub fn plant_inspect(&mut self, inspect: fn(&Inspection<'_>) -> Result<(), NotAllowed>) {
+        self.inspect = inspect;
+    }
 }
 
 /// The kinds that are known, by name.
@@ -67,14 +118,23 @@ pub struct Settings {
     pub lifetimes: Vec<LifeRule>,
     /// What people call the provider.
     pub provider: String,
-    /// What an answer of a kind costs, where the provider does not tell.
+    /// What an answer of a kind costs, where the provider does not say; a kind that is not here has no known price. A name such
+    /// as `recaptcha_v2+enterprise` is for orders of that kind that have this parameter set to 1.
     pub prices: BTreeMap<String, Money>,
+    /// The currency of the provider's account, by ISO 4217: all money of this node is in it.
+    pub currency: String,
     /// How many days the books are kept in detail, and how many their sums.
     pub books_days: u64,
     pub sums_days: u64,
     /// Which pages may be automated.
     pub targets: Targets,
+    /// What tenants may order where that is less than everybody may, by name.
+    pub tenants: BTreeMap<String, TenantRule>,
+    /// Puts an order into the words of the catalog, whatever it calls things; as it is, if there is nothing here.
+    pub meaning: Option<Meaning>,
     pub sparing: Sparing,
+    /// Whether several tenants share the provider.
+    pub is_shared: bool,
     /// Where providers can call us, if they can.
     pub callback: Option<CallbackAddress>,
     pub rules: Rules,
@@ -85,7 +145,7 @@ pub struct Settings {
     pub polls_max: usize,
     /// How many other steps may be under way at once.
     pub steps_max: usize,
-    /// How many callers and reports may be under way at once.
+    /// How many webhook deliveries may be under way at once; a tenant gets a share of them.
     pub errands_max: usize,
     /// How many orders may wait in memory for one of the above; the rest wait in the store.
     pub backlog_max: usize,
@@ -105,6 +165,8 @@ pub struct Settings {
     pub others_first: Duration,
     /// How long a join, which writes no order, may wait to be written into the books; a crash loses those that wait.
     pub count_span: Duration,
+    /// How many orders in flight this node remembers, for a store that can forget them; none, if nobody else writes to the store.
+    pub in_hand_max: usize,
 }
 
 impl Settings {
@@ -118,17 +180,21 @@ impl Settings {
             lifetimes: Vec::new(),
             provider: String::new(),
             prices: BTreeMap::new(),
+            currency: "USD".to_owned(),
             books_days: 7,
             sums_days: 400,
             targets: Targets::default(),
+            tenants: BTreeMap::new(),
+            meaning: None,
             sparing: Sparing::DEFAULT,
+            is_shared: false,
             callback: None,
             rules: Rules::REAL,
             on_commit: None,
             submits_max: 256,
             polls_max: 64,
             steps_max: 256,
-            errands_max: 64,
+            errands_max: 256,
             backlog_max: 1024,
             claim_max: 256,
             claim_span: Duration::from_secs(7),
@@ -138,8 +204,21 @@ impl Settings {
             place_wait: Duration::from_secs(2),
             others_first: Duration::from_secs(10),
             count_span: Duration::from_millis(100),
+            in_hand_max: 0,
         }
     }
+}
+
+/// The price of these terms on a price list; `None` if it is not known.
+pub(crate) fn listed_price(prices: &BTreeMap<String, Money>, terms: &Terms) -> Option<Money> {
+    let kind = terms.kind.as_str();
+    let variants = prices.range(format!("{kind}+")..).map_while(|(name, price)| {
+        let param = name.strip_prefix(kind)?.strip_prefix('+')?;
+        Some((param, *price))
+    });
+    let is_set = |param: &str| matches!(terms.params.get(param), Some(Value::Text(text)) if text == "1");
+    let variant = variants.filter(|(param, _)| is_set(param)).map(|(_, price)| price).max();
+    variant.or_else(|| prices.get(kind).copied())
 }
 
 impl fmt::Debug for Settings {

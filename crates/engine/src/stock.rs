@@ -9,6 +9,7 @@ use quittance_lifecycle::{
 };
 use quittance_ports::{Line, StoreError, Versioned};
 use std::sync::Arc;
+use std::time::Duration;
 
 impl Engine {
     /// An answer that stands on the shelf, taken in the name of a placement that shares with nobody. A store that does not
@@ -31,8 +32,7 @@ impl Engine {
         };
         let Some(Versioned { order, .. }) = found else { return Ok(None) };
         let at = self.now();
-        let Some(answer) = answer_taken(&order).filter(|answer| answer.is_good_for(terms.min_life, at))
-        else {
+        let Some(answer) = answer_taken(&order).filter(|answer| answer.is_good_for(terms.margin, at)) else {
             return Ok(None);
         };
         // How old it is is known only now; what was counted with the step itself is enough for the money.
@@ -43,7 +43,7 @@ impl Engine {
             key: order.key,
             claimant,
             origin: Origin::Stock,
-            min_life: terms.min_life,
+            min_life: terms.margin,
             until: now + terms.patience,
             order: Some(order),
         }))
@@ -78,12 +78,15 @@ impl Engine {
         match self.apply(&key, Some(found), &supplied).await? {
             Applied::Advanced { .. } => {
                 self.note_served(&terms);
+                self.hand_over(taken, by).await;
                 Ok(Ok(()))
             }
             Applied::Ignored { now, .. } | Applied::Act { now, .. } => {
                 // Another node may have brought it to him meanwhile. If not, it has come to something else, or to an end,
                 // or the answer has grown too old on the way: whoever asks next can have it.
-                if now.order.attempts.iter().all(|attempt| attempt.made_for != Some(from)) {
+                if now.order.attempts.iter().any(|attempt| attempt.made_for == Some(from)) {
+                    self.hand_over(taken, by).await;
+                } else {
                     self.apply(&from, Some(taken), &Event::Returned { by }).await?;
                 }
                 Ok(Err(now))
@@ -95,9 +98,18 @@ impl Engine {
         }
     }
 
+    /// The answer stands in another order now, and only that order knows whether a caller comes for it. Without this step both
+    /// orders would count the same answer as waste, and this one even if a caller has it.
+    async fn hand_over(&self, taken: Versioned, by: Key) {
+        let (key, claim) = (taken.order.key, Event::Claimed { by, min_life: Duration::ZERO });
+        if let Err(error) = self.apply(&key, Some(taken), &claim).await {
+            self.note_error(&error);
+        }
+    }
+
     async fn take(&self, by: Key, terms: &Terms, tally: &Tally) -> Result<Option<Versioned>, StoreError> {
         let at = self.now();
-        let good_until = at + terms.min_life + terms.collected_in;
+        let good_until = at + terms.margin + terms.promised_for();
         let taken = self.world.store.take(&terms.target, good_until, &by, at, tally).await;
         let taken = taken.inspect_err(|error| self.note_error(error))?;
         if let Some(found) = &taken {

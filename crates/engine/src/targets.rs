@@ -1,8 +1,10 @@
 //! Which sites may be automated. The operator lists page hosts; an order for any other is refused before anything is
 //! paid for. What has no page, a picture, has a switch of its own.
 
+use crate::inspect::{Inspection, Step, fields_of, inspect};
+use quittance_hosts::canonical;
 use quittance_lifecycle::terms::page_host;
-use quittance_lifecycle::{Field, Identity, Kind, Shape, Value};
+use quittance_lifecycle::{Kind, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -22,13 +24,18 @@ impl HostPattern {
         let host = pattern.strip_prefix("*.").unwrap_or(pattern);
         let is_host = |host: &str| page_host(&format!("http://{host}/")).is_ok_and(|found| found == host);
         if pattern == "*" || (is_host(host) && !host.contains(':')) {
-            Ok(Self(pattern.to_ascii_lowercase()))
+            let canonical = |host: &str| canonical(host);
+            Ok(Self(
+                pattern
+                    .strip_prefix("*.")
+                    .map_or_else(|| canonical(pattern), |host| format!("*.{}", canonical(host))),
+            ))
         } else {
             Err(BadPattern(pattern.into()))
         }
     }
 
-    /// Whether this host, in small letters and without a dot at its end, is meant.
+    /// Whether this host, as [`quittance_hosts::canonical`] writes it, is meant.
     #[must_use]
     pub fn covers(&self, host: &str) -> bool {
         match self.0.strip_prefix("*.") {
@@ -53,63 +60,64 @@ pub struct Targets {
     pub allow: Vec<HostPattern>,
     /// Whether orders that name no page, such as pictures, are taken.
     pub images: bool,
+    /// Whether orders of kinds that nobody has described are taken. Unset, they are on nodes without tenants.
+    pub undescribed: Option<bool>,
+    /// Hosts of those who make captchas, by kind, beside those that the catalog knows.
+    pub vendors: BTreeMap<String, Vec<HostPattern>>,
 }
 
 impl Default for Targets {
     fn default() -> Self {
-        Self { allow: Vec::new(), images: true }
+        Self { allow: Vec::new(), images: true, undescribed: None, vendors: BTreeMap::new() }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowed {
     #[error(
-        "`{host}` is not a host that may be automated: if you may automate it, add it to `targets.allow`"
+        "`{host}` is not a host that may be automated (it is in `{}`): if you may automate it, add it to `targets.allow`", .field.escape_debug()
     )]
-    Host { host: String },
+    Host { host: String, field: String },
+    #[error(
+        "`{host}` in `{}` is not a host of the vendor of {kind}: if it is, add it to `targets.vendors.{kind}`", .field.escape_debug()
+    )]
+    Vendor { host: String, field: String, kind: String },
     #[error(
         "orders that name no page are switched off: set `targets.images = true` to take those of kind {kind}"
     )]
     Images { kind: String },
+    #[error("the kind `{}` is not described, and orders of such kinds are switched off: set `targets.undescribed = true` to take them, or see `quittance kinds`", .kind.escape_debug())]
+    Undescribed { kind: String },
+    #[error("`{}` is not the address of a page: give it in full, like https://example.com/login", .field.escape_debug())]
+    NoPage { field: String },
+    #[error("`{}` is not a proxy: write it as login:password@host:port", .field.escape_debug())]
+    NoProxy { field: String },
+    #[error("`{}` is wrapped in too many layers of encoding to see which hosts it names: send it plain", .field.escape_debug())]
+    Unreadable { field: String },
+    #[error(
+        "the order says one thing by two names, or calls a known thing by a wrong name ({why}): place it again as it is meant"
+    )]
+    Unclear { why: String },
+    #[error("orders of kind {kind} are not for this tenant any more")]
+    Kind { kind: String },
 }
 
 impl Targets {
     /// Whether an order may be placed. What is not an address at all is left for the check of the parameters.
     pub fn check(&self, kind: &Kind, params: &BTreeMap<String, Value>) -> Result<(), NotAllowed> {
-        let is_page = |field: &Field| field.shape == Shape::PageAddress;
-        let is_page_field = |name: &str| kind.fields.iter().any(|field| is_page(field) && field.name == name);
-        // Of a kind that nobody has described, any address may be that of the page.
-        let is_undescribed = kind.identity == Identity::Everything;
-        let mut named = 0;
-        for (name, value) in params {
-            let Value::Text(address) = value else { continue };
-            if !is_page_field(name) && !is_undescribed {
-                continue;
-            }
-            match page_host(address) {
-                Ok(host) => {
-                    named += 1;
-                    self.check_host(host)?;
-                }
-                Err(_) if is_page_field(name) => named += 1,
-                Err(_) => {}
-            }
-        }
-        // A kind that needs its page says so itself, and better.
-        let needs_page = kind.fields.iter().any(|field| is_page(field) && field.required);
-        if named > 0 || needs_page || self.images {
-            return Ok(());
-        }
-        Err(NotAllowed::Images { kind: kind.name.to_string() })
+        let fields = fields_of(params);
+        inspect(&Inspection { step: Step::Place, kind, fields: &fields, operator: self, tenant: None })
+    }
+
+    /// Whether a host, as [`quittance_hosts::canonical`] writes it, may be automated.
+    pub(crate) fn allows(&self, host: &str) -> bool {
+        let is_nobodys = NOBODYS.iter().any(|domain| is_within(host, domain));
+        is_nobodys || self.allow.iter().any(|pattern| pattern.covers(host))
     }
 
     pub(crate) fn check_host(&self, host: &str) -> Result<(), NotAllowed> {
-        let host = host.trim_end_matches('.').to_ascii_lowercase();
-        let is_nobodys = NOBODYS.iter().any(|domain| is_within(&host, domain));
-        if is_nobodys || self.allow.iter().any(|pattern| pattern.covers(&host)) {
-            return Ok(());
-        }
-        Err(NotAllowed::Host { host })
+        let host = canonical(host);
+        if self.allows(&host) { Ok(()) } else { Err(NotAllowed::Host { host, field: "site".into() }) }
     }
 }
 
@@ -121,7 +129,7 @@ mod tests {
     fn targets(allow: &[&str]) -> Targets {
         Targets {
             allow: allow.iter().map(|pattern| HostPattern::parse(pattern).unwrap()).collect(),
-            images: true,
+            ..Targets::default()
         }
     }
 
@@ -156,10 +164,11 @@ mod tests {
     fn any_address_in_an_order_that_nobody_has_described_may_be_its_page() {
         let listed = targets(&["*.example.org"]);
         assert_eq!(undescribed(&[("redirect_uri", "https://shop.example.org/x")], &listed), Ok(()));
-        let elsewhere = Err(NotAllowed::Host { host: "evil.example.net".into() });
+        let elsewhere =
+            |field: &str| Err(NotAllowed::Host { host: "evil.example.net".into(), field: field.into() });
         for name in ["pageurl", "redirect_uri", "whatever"] {
             let params = [("pageurl", "https://shop.example.org/"), (name, "https://evil.example.net/")];
-            assert_eq!(undescribed(&params, &listed), elsewhere, "{name}");
+            assert_eq!(undescribed(&params, &listed), elsewhere(name), "{name}");
         }
     }
 

@@ -3,13 +3,16 @@
 
 use crate::{Applied, Engine, Placed};
 use futures_util::future::{Either, select};
-use quittance_lifecycle::{Answer, DeadCause, Event, FailCause, HandOut, Key, Order, WhyIgnored};
+use quittance_lifecycle::{Answer, DeadCause, Event, FailCause, HandOut, Key, Order, Phase, WhyIgnored};
 use quittance_ports::{StoreError, Versioned, Watch};
 use std::pin::pin;
 use std::time::Duration;
 
 /// How long a waiter leaves a store in peace that is not available.
 const STORE_PAUSE: Duration = Duration::from_millis(500);
+
+/// How long a waiter gives other nodes to put back an order that the store has forgotten.
+const PUT_BACK_WAIT: Duration = Duration::from_secs(5);
 
 /// How waiting ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +50,18 @@ fn told(hand_out: &HandOut<'_>) -> Told {
     })
 }
 
+/// Whether the answer goes to one caller only, and to none yet.
+fn is_to_be_won(order: &Order) -> bool {
+    order.must_be_claimed() && matches!(order.phase, Phase::Solved { .. })
+}
+
+fn answer_of(order: &Order) -> Option<Answer> {
+    match &order.phase {
+        Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => Some(answer.clone()),
+        _ => None,
+    }
+}
+
 impl Engine {
     /// Waits until the order has come to something, or until the caller's time is up.
     pub async fn wait(&self, placed: &Placed) -> Outcome {
@@ -71,15 +86,19 @@ impl Engine {
     #[must_use]
     pub fn told_at_once(&self, placed: &Placed) -> Option<Outcome> {
         let order = placed.order.as_ref()?;
-        match told(&order.hand_out(placed.claimant, placed.min_life, self.now())) {
+        match told(&self.hand_out(order, placed)) {
             Told::Outcome(outcome @ Outcome::Answered(_)) => Some(outcome),
+            // It is the caller's already, or others may have it, too: that it left can be written down afterwards.
+            Told::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
+                answer_of(order).map(Outcome::Answered)
+            }
             Told::Outcome(_) | Told::NotYet | Told::Claim => None,
         }
     }
 
     /// What the order has for this caller now, without waiting; nothing yet, if it has nothing to tell.
     pub async fn peek(&self, placed: &Placed) -> Result<Option<Outcome>, StoreError> {
-        match self.world.store.load(&placed.key).await? {
+        match self.load(&placed.key).await? {
             Some(found) => self.look(placed, found).await,
             None => Ok(Some(Outcome::Forgotten)),
         }
@@ -87,11 +106,26 @@ impl Engine {
 
     /// The same for whoever has just read the order.
     pub async fn peek_at(&self, placed: &Placed, order: &Order) -> Result<Option<Outcome>, StoreError> {
-        match told(&order.hand_out(placed.claimant, placed.min_life, self.now())) {
+        match told(&self.hand_out(order, placed)) {
+            Told::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
+                Ok(answer_of(order).map(Outcome::Answered))
+            }
             Told::Claim => self.peek(placed).await,
             Told::NotYet => Ok(None),
             Told::Outcome(outcome) => Ok(Some(outcome)),
         }
+    }
+
+    /// Writes down that an answer has reached its caller.
+    pub(crate) async fn collect(&self, placed: &Placed) {
+        let claim = Event::Claimed { by: placed.claimant, min_life: Duration::ZERO };
+        if let Err(error) = self.apply(&placed.key, None, &claim).await {
+            self.note_error(&error);
+        }
+    }
+
+    fn hand_out<'a>(&self, order: &'a Order, placed: &Placed) -> HandOut<'a> {
+        (self.settings.rules.hand_out)(order, placed.claimant, placed.min_life, self.now())
     }
 
     async fn until_told(&self, placed: &Placed) -> Outcome {
@@ -110,7 +144,7 @@ impl Engine {
         // Watch first, then look: whatever is written in between is not missed.
         let mut watch: Watch = self.world.store.watch(&placed.key).await?;
         loop {
-            let Some(found) = self.world.store.load(&placed.key).await? else {
+            let Some(found) = self.load_patiently(&placed.key).await? else {
                 return Ok(Outcome::Forgotten);
             };
             match self.look(placed, found).await? {
@@ -120,16 +154,37 @@ impl Engine {
         }
     }
 
+    /// Another node may be about to put back what a shared store has forgotten.
+    async fn load_patiently(&self, key: &Key) -> Result<Option<Versioned>, StoreError> {
+        let until = self.now() + PUT_BACK_WAIT;
+        loop {
+            let found = self.load(key).await?;
+            if found.is_some() || self.settings.in_hand_max == 0 || self.now() >= until {
+                return Ok(found);
+            }
+            self.pause_before_looking().await;
+        }
+    }
+
     /// What the order has for this caller now.
     async fn look(&self, placed: &Placed, mut found: Versioned) -> Result<Option<Outcome>, StoreError> {
         loop {
             let Placed { claimant, min_life, .. } = *placed;
-            return Ok(Some(match told(&found.order.hand_out(claimant, min_life, self.now())) {
+            return Ok(Some(match told(&self.hand_out(&found.order, placed)) {
                 Told::NotYet => return Ok(None),
                 Told::Outcome(outcome) => outcome,
                 Told::Claim => {
                     let claim = Event::Claimed { by: claimant, min_life };
-                    match self.apply(&placed.key, Some(found), &claim).await? {
+                    // Others may have it, too: a store that cannot be written must not keep it from this caller.
+                    let at_any_rate = if is_to_be_won(&found.order) { None } else { answer_of(&found.order) };
+                    let applied = match (self.apply(&placed.key, Some(found), &claim).await, at_any_rate) {
+                        (Err(error), Some(answer)) => {
+                            self.note_error(&error);
+                            return Ok(Some(Outcome::Answered(answer)));
+                        }
+                        (applied, _) => applied?,
+                    };
+                    match applied {
                         Applied::Ignored { why: WhyIgnored::TooOld, .. } => Outcome::Expired,
                         Applied::Ignored { why: WhyIgnored::TakenByAnother, .. } => Outcome::TakenByAnother,
                         Applied::Missing => Outcome::Forgotten,

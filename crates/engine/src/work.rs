@@ -3,17 +3,18 @@
 //! Nothing here waits in the way of anything else: every step is a future of its own with a limit on how many
 //! run at once, submits and polls apart, and one that hangs or panics hurts its own order only.
 
+use crate::agenda::{Agenda, Ask, Delivery};
 use crate::callback::Addressee;
+use crate::inspect::Step;
 use crate::vitals::Counters;
-use crate::{Applied, Engine, lock};
+use crate::{Applied, Engine, Placed, lock};
 use futures_util::future::{BoxFuture, Either, FutureExt, select};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use quittance_lifecycle::{
-    Attempt, Decision, Effect, Event, Fault, Gate, Key, Order, Phase, PollOutcome, Progress, Reaction,
-    SubmitOutcome, Tally, Timestamp, spare_as_order,
+    Attempt, Decision, Effect, Event, Evidence, Fault, FaultClass, Gate, Order, Phase, PollOutcome, Progress,
+    Reaction, SubmitOutcome, Tally, Terms, Timestamp, spare_as_order,
 };
-use quittance_ports::{Arrival, StoreError, Submission, Version, Versioned};
-use std::collections::VecDeque;
+use quittance_ports::{Arrival, Penalty, StoreError, Submission, TaskField, Version, Versioned};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
@@ -21,74 +22,57 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often the worker puts its house in order: the spill replayed, old records forgotten.
-const CHORES_SPAN: Duration = Duration::from_secs(1);
-
-/// One task to be asked for.
-struct Ask {
-    key: Key,
-    born: Timestamp,
-    attempt: u32,
-    task: String,
-}
-
-/// What there is to do, in memory. All of it can be lost: the alarms in the store bring it back.
-#[derive(Default)]
-pub(crate) struct Agenda {
-    /// Orders whose next step may be a submit, and all others.
-    submits: VecDeque<Versioned>,
-    steps: VecDeque<Versioned>,
-    performs: VecDeque<(Versioned, Effect)>,
-    errands: VecDeque<(Versioned, Effect)>,
-    polls: VecDeque<Ask>,
-    submitting: usize,
-    stepping: usize,
-    running_errands: usize,
-    polling: usize,
-    is_sweeping: bool,
-    is_at_chores: bool,
-    is_counting: bool,
-    /// When the next order is due, as far as this node knows.
-    alarm: Timestamp,
-    swept_at: Timestamp,
-    /// When what was counted is to be written down, if there is anything.
-    counts_at: Option<Timestamp>,
-    chores_done_at: Timestamp,
-    pub(crate) has_spilled: bool,
-    /// When to try again what the spill holds for a record that could not be read.
-    pub(crate) unreadable_at: Option<Timestamp>,
-}
-
-impl Agenda {
-    /// How many orders wait here for their turn, or have it.
-    pub(crate) fn in_hand(&self) -> usize {
-        let waiting = self.submits.len() + self.steps.len() + self.performs.len() + self.polls.len();
-        waiting + self.errands.len() + self.submitting + self.stepping + self.running_errands + self.polling
-    }
-
-    fn queue_for(&mut self, order: &Order) -> &mut VecDeque<Versioned> {
-        let may_submit = matches!(order.phase, Phase::Queued { .. } | Phase::Unsure { .. });
-        if may_submit { &mut self.submits } else { &mut self.steps }
-    }
-}
+pub(crate) const CHORES_SPAN: Duration = Duration::from_secs(1);
+/// How many reports to the provider may be under way at once.
+const REPORTS_MAX: usize = 16;
 
 enum Job {
     Submit(Versioned),
     Step(Versioned),
     Perform(Versioned, Effect),
-    Errand(Versioned, Effect),
+    Deliver(Delivery),
+    Report(Versioned, Effect),
     Poll(Vec<Ask>),
+    Collect(Placed),
     Sweep,
     Chores,
     Counts,
+}
+
+/// A submit that was started and has not asked the gate yet.
+struct BeforeGate<'a>(&'a Engine);
+
+impl Drop for BeforeGate<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.agenda).before_gate -= 1;
+        self.0.bell.ring();
+    }
+}
+
+/// The seats that a delivery has at its tenant and its host.
+struct DeliverySeat<'a> {
+    engine: &'a Engine,
+    tenant: String,
+    host: String,
+}
+
+impl Drop for DeliverySeat<'_> {
+    fn drop(&mut self) {
+        lock(&self.engine.agenda).end_delivery(&self.tenant, &self.host);
+    }
 }
 
 impl Engine {
     /// Carries orders out until [`stop`](Engine::stop) is called. If this future is dropped, at any moment, nothing
     /// is lost: every order that it had in hand has an alarm in the store.
     pub async fn work(&self) {
-        lock(&self.agenda).has_spilled = true;
+        {
+            let mut agenda = lock(&self.agenda);
+            (agenda.has_spilled, agenda.is_working) = (true, true);
+        }
         let mut running: FuturesUnordered<BoxFuture<'_, ()>> = FuturesUnordered::new();
         loop {
+            self.beat();
             while let Some(job) = self.next_job() {
                 running.push(self.run(job).boxed());
             }
@@ -108,52 +92,8 @@ impl Engine {
         }
     }
 
-    fn is_stopping(&self) -> bool {
+    pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Relaxed)
-    }
-
-    /// When to look again if nothing happens before.
-    fn next_look(&self) -> Timestamp {
-        let now = self.now();
-        let agenda = lock(&self.agenda);
-        self.sweep_at(&agenda, now).min(self.chores_at(&agenda, now)).min(self.counts_at(&agenda, now))
-    }
-
-    /// When to look for due orders; never, if something else must happen first that wakes the worker anyway.
-    fn sweep_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
-        let settings = &self.settings;
-        if self.is_stopping() || agenda.is_sweeping || self.claimable(agenda) == 0 {
-            return Timestamp::MAX;
-        }
-        // A clock that was set back must not put the worker to sleep until it has caught up.
-        if agenda.swept_at > now {
-            return now;
-        }
-        agenda.alarm.max(agenda.swept_at + settings.sweep_pause).min(agenda.swept_at + settings.sweep_span)
-    }
-
-    /// How many due orders may be claimed now: what is claimed and finds no room here would be hidden from everybody until its
-    /// claim lapses.
-    fn claimable(&self, agenda: &Agenda) -> usize {
-        let waiting = agenda.submits.len().max(agenda.steps.len()).max(agenda.polls.len());
-        self.settings.backlog_max.saturating_sub(waiting).min(self.settings.claim_max)
-    }
-
-    fn chores_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
-        match agenda.chores_done_at {
-            _ if self.is_stopping() || agenda.is_at_chores => Timestamp::MAX,
-            then if then > now => now,
-            then => then + CHORES_SPAN,
-        }
-    }
-
-    fn counts_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
-        match agenda.counts_at {
-            _ if self.is_stopping() || agenda.is_counting => Timestamp::MAX,
-            // A clock that was set back must not put it off.
-            Some(at) => at.min(now + self.settings.count_span),
-            None => Timestamp::MAX,
-        }
     }
 
     fn next_job(&self) -> Option<Job> {
@@ -166,6 +106,10 @@ impl Engine {
                 agenda.stepping += 1;
                 return Some(Job::Perform(now, effect));
             }
+            if let Some(placed) = agenda.collected.pop_front() {
+                agenda.stepping += 1;
+                return Some(Job::Collect(placed));
+            }
             if let Some(order) = agenda.steps.pop_front() {
                 agenda.stepping += 1;
                 return Some(Job::Step(order));
@@ -174,22 +118,26 @@ impl Engine {
         if self.is_stopping() {
             return None;
         }
-        if agenda.running_errands < settings.errands_max
-            && let Some((now, effect)) = agenda.errands.pop_front()
-        {
-            agenda.running_errands += 1;
-            return Some(Job::Errand(now, effect));
+        if let Some(delivery) = agenda.pop_delivery() {
+            return Some(Job::Deliver(delivery));
         }
-        if agenda.submitting < settings.submits_max
-            && let Some(order) = agenda.submits.pop_front()
+        if agenda.reporting < REPORTS_MAX
+            && let Some((now, effect)) = agenda.reports.pop()
+        {
+            agenda.reporting += 1;
+            return Some(Job::Report(now, effect));
+        }
+        if self.submit_at(agenda, now) <= now
+            && let Some(order) = agenda.submits.pop()
         {
             agenda.submitting += 1;
+            agenda.before_gate += 1;
             return Some(Job::Submit(order));
         }
-        if agenda.polling < settings.polls_max && !agenda.polls.is_empty() {
+        if agenda.polling < settings.polls_max && agenda.polls.len() > 0 {
             agenda.polling += 1;
-            let batch = self.world.provider.poll_batch_max().clamp(1, agenda.polls.len());
-            return Some(Job::Poll(agenda.polls.drain(..batch).collect()));
+            let batch = self.world.provider.poll_batch_max().max(1);
+            return Some(Job::Poll(std::iter::from_fn(|| agenda.polls.pop()).take(batch).collect()));
         }
         if self.sweep_at(agenda, now) <= now {
             agenda.is_sweeping = true;
@@ -211,11 +159,18 @@ impl Engine {
 
     async fn run(&self, job: Job) {
         let (work, done): (BoxFuture<'_, ()>, fn(&mut Agenda)) = match job {
-            Job::Submit(order) => (self.wake(order).boxed(), |agenda| agenda.submitting -= 1),
-            Job::Step(order) => (self.wake(order).boxed(), |agenda| agenda.stepping -= 1),
+            Job::Submit(order) => {
+                let before = BeforeGate(self);
+                (self.wake(order, Some(before)).boxed(), |agenda| agenda.submitting -= 1)
+            }
+            Job::Step(order) => (self.wake(order, None).boxed(), |agenda| agenda.stepping -= 1),
             Job::Perform(now, effect) => (self.perform(now, effect).boxed(), |agenda| agenda.stepping -= 1),
-            Job::Errand(now, effect) => {
-                (self.run_errand(now, effect).boxed(), |agenda| agenda.running_errands -= 1)
+            Job::Deliver(delivery) => (self.deliver(delivery).boxed(), |_| {}),
+            Job::Report(now, effect) => {
+                (self.run_errand(now, effect).boxed(), |agenda| agenda.reporting -= 1)
+            }
+            Job::Collect(placed) => {
+                (async move { self.collect(&placed).await }.boxed(), |agenda| agenda.stepping -= 1)
             }
             Job::Poll(batch) => (self.poll(batch).boxed(), |agenda| agenda.polling -= 1),
             Job::Sweep => (self.sweep().boxed(), |agenda| agenda.is_sweeping = false),
@@ -247,6 +202,19 @@ impl Engine {
         self.bell.ring();
     }
 
+    /// Has it written down, in its turn, that an answer has reached its caller. False if there is no room, or no worker: then
+    /// it must be written down first.
+    pub(crate) fn collect_later(&self, placed: &Placed) -> bool {
+        let mut agenda = lock(&self.agenda);
+        let has_room = agenda.is_working && agenda.collected.len() < self.settings.backlog_max;
+        if has_room {
+            agenda.collected.push_back(Placed { order: None, ..placed.clone() });
+            drop(agenda);
+            self.bell.ring();
+        }
+        has_room
+    }
+
     /// Something was spilled, and is to be replayed.
     pub(crate) fn expect_spill(&self) {
         lock(&self.agenda).has_spilled = true;
@@ -254,6 +222,7 @@ impl Engine {
 
     /// An order was just written, and this node has it in hand: no need to look for it in the store.
     pub(crate) fn attend_soon(&self, order: Versioned) {
+        self.hold(&order);
         let due = order.order.due();
         if due.is_some_and(|due| due <= self.now()) && self.enqueue_if_room(order) {
             Counters::add(&self.counters.attended, 1);
@@ -274,35 +243,32 @@ impl Engine {
         }
     }
 
-    /// An errand waits in its own line. If there is no room its alarm brings it back.
+    /// Deliveries and reports wait in queues of their own.
     fn run_later(&self, now: Versioned, effect: Effect) {
-        let mut agenda = lock(&self.agenda);
-        if agenda.errands.len() < self.settings.backlog_max {
-            agenda.errands.push_back((now, effect));
-            drop(agenda);
-            self.bell.ring();
-        }
+        lock(&self.agenda).push_owed(now, effect, self.settings.backlog_max);
+        self.bell.ring();
     }
 
     fn enqueue_if_room(&self, order: Versioned) -> bool {
-        let mut agenda = lock(&self.agenda);
-        let queue = agenda.queue_for(&order.order);
-        let has_room = queue.len() < self.settings.backlog_max;
-        if has_room {
-            queue.push_back(order);
-        }
-        has_room
+        let now = self.now();
+        lock(&self.agenda).push_due(order, now, self.settings.backlog_max)
+    }
+
+    async fn deliver(&self, delivery: Delivery) {
+        let Delivery { now, effect, host } = delivery;
+        let seat = DeliverySeat { engine: self, tenant: now.order.terms.tenant.clone(), host };
+        self.run_errand(now, effect).await;
+        drop(seat);
     }
 
     // ---- looking for due orders ----------------------------------------------------------------------------
 
     async fn sweep(&self) {
         let now = self.now();
-        let until = now + self.settings.claim_span;
-        let room = {
+        let (room, until) = {
             let mut agenda = lock(&self.agenda);
             agenda.alarm = Timestamp::MAX;
-            self.claimable(&agenda)
+            (self.claimable(&agenda), now + self.sweep_pace(&agenda).1)
         };
         let due = match self.world.store.claim_due(now, until, room).await {
             Ok(due) => due,
@@ -321,26 +287,28 @@ impl Engine {
         Counters::add(&self.counters.unreadable, due.unreadable.len() as u64);
         Counters::add(&self.counters.attended, due.orders.len() as u64);
         for found in due.orders {
+            if lock(&self.agenda).is_delivery_waiting(&found.order, now) {
+                continue;
+            }
             // Orders that only want to be asked for are gathered here, so that one call can ask for many.
             let woken = Event::Woken { stamp: 0, gate: Gate::ShutUntil(until) };
             let policy = self.policy(&found.order);
             match (self.settings.rules.transition)(&found.order, woken, self.now(), &policy) {
                 Decision::Act(Effect::Poll { attempt, task }) => self.ask(&found.order, attempt, task),
-                // There was room when they were claimed; who came in since takes none of it away.
-                _ => lock(&self.agenda).queue_for(&found.order).push_back(found),
+                // What finds no room comes up again when its claim lapses.
+                _ => _ = self.enqueue_if_room(found),
             }
         }
         self.bell.ring();
     }
 
     fn ask(&self, order: &Order, attempt: u32, task: String) {
-        let ask = Ask { key: order.key, born: order.born, attempt, task };
-        lock(&self.agenda).polls.push_back(ask);
+        lock(&self.agenda).push_poll(order, attempt, task, self.settings.backlog_max);
     }
 
     // ---- waking one order ----------------------------------------------------------------------------------
 
-    async fn wake(&self, found: Versioned) {
+    async fn wake(&self, found: Versioned, before_gate: Option<BeforeGate<'_>>) {
         let found = match self.supply(found).await {
             Ok(Ok(())) => return,
             Ok(Err(found)) => found,
@@ -366,6 +334,7 @@ impl Engine {
             }
             _ => Gate::Open,
         };
+        drop(before_gate);
         let stamp = self.stamp();
         match self.apply(&key, Some(found), &Event::Woken { stamp, gate }).await {
             Ok(Applied::Advanced { now, effect: Some(effect) } | Applied::Act { now, effect }) => {
@@ -403,10 +372,16 @@ impl Engine {
         if self.now() >= until {
             return;
         }
-        let to = Addressee { key: order.key, born: order.born, attempt };
+        let to = Addressee::of(order, attempt);
         let callback = self.settings.callback.as_ref().map(|address| address.of(&to));
-        let submission =
-            Submission { key: order.key, attempt, terms: &order.terms, callback: callback.as_deref() };
+        let guard = |fields: &[TaskField<'_>]| self.may_leave(&order.terms, fields);
+        let submission = Submission {
+            key: order.key,
+            attempt,
+            terms: &order.terms,
+            callback: callback.as_deref(),
+            guard: &guard,
+        };
         Counters::add(&self.counters.submitted, 1);
         let sent = self.now();
         let call = pin!(AssertUnwindSafe(self.world.provider.submit(submission)).catch_unwind());
@@ -414,16 +389,21 @@ impl Engine {
             Either::Left((Ok(outcome), _)) => outcome,
             Either::Left((Err(_), _)) => {
                 Counters::add(&self.counters.panics, 1);
-                SubmitOutcome::Unknown
+                SubmitOutcome::InDoubt(Evidence::new("the adapter panicked"))
             }
-            Either::Right(_) => SubmitOutcome::Unknown,
+            Either::Right(_) => SubmitOutcome::InDoubt(Evidence::new("no reply in time")),
         };
         let wants_a_person = self.wants_a_person(&outcome);
-        if !(wants_a_person && self.was_let_go_since(sent)) {
+        let is_news =
+            !(wants_a_person && self.was_let_go_since(sent)) && self.is_about_provider(order, &outcome);
+        if is_news {
             lock(&self.gate).learn(&outcome, self.now(), order.key.grain());
         }
+        if let SubmitOutcome::Rejected(fault) = &outcome {
+            self.obey_penalty(fault, false);
+        }
         let event = Event::Submitted { attempt, outcome };
-        self.arrive_somehow(Arrival { key: order.key, born: order.born, event }).await;
+        self.arrive_somehow(Arrival { key: order.key, born: order.born, target: None, event }).await;
         // It was refused by an account that a person has mended since, and he will not say so again.
         if wants_a_person
             && self.was_let_go_since(sent)
@@ -433,22 +413,56 @@ impl Engine {
         }
     }
 
+    fn obey_penalty(&self, fault: &Fault, is_about_polls: bool) {
+        if let Some(Penalty { pause, holds_polls }) = self.world.provider.penalty(fault) {
+            let penalty = Penalty { pause, holds_polls: holds_polls || is_about_polls };
+            lock(&self.gate).obey(penalty, self.now());
+        }
+    }
+
+    /// Whether other orders can learn something from what this one met. An unlisted code is news about that order and its method,
+    /// until orders of other methods meet it, too.
+    fn is_about_provider(&self, order: &Order, outcome: &SubmitOutcome) -> bool {
+        match outcome {
+            SubmitOutcome::Rejected(fault) if fault.class == FaultClass::UnknownCode => {
+                lock(&self.unlisted).note(order, &fault.code, self.now(), self.settings.is_shared)
+            }
+            _ => true,
+        }
+    }
+
+    /// The last look at what leaves, as it leaves: nothing goes to the provider that this refuses.
+    fn may_leave(&self, terms: &Terms, fields: &[TaskField<'_>]) -> Result<(), String> {
+        let Some(kind) = self.kind(&terms.kind) else {
+            return Err(format!("orders of kind {} are not known here", terms.kind));
+        };
+        self.check_words(terms).map_err(|why| format!("not sent: {why}"))?;
+        let checked = self.check_order(Step::Send, &kind, &terms.tenant, fields);
+        checked.map_err(|why| format!("not sent: {why}"))
+    }
+
     fn wants_a_person(&self, outcome: &SubmitOutcome) -> bool {
         let rule = |fault: &Fault| self.settings.policy.faults.rule(fault.class);
-        matches!(outcome, SubmitOutcome::Refused(fault) if rule(fault).provider == Reaction::Pause)
+        matches!(outcome, SubmitOutcome::Rejected(fault) if rule(fault).provider == Reaction::Pause)
     }
 
     fn was_let_go_since(&self, sent: Timestamp) -> bool {
         Timestamp::from_millis(self.let_go_at.load(Ordering::Relaxed)) >= sent
     }
 
-    async fn poll(&self, batch: Vec<Ask>) {
-        let asked = self.now();
-        let tasks: Vec<String> = batch.iter().map(|ask| ask.task.clone()).collect();
-        let until = asked + self.settings.poll_wait;
+    /// What the provider says of these tasks: nothing, while it wants no polls. Each task has a timer that asks again.
+    async fn ask_for(
+        &self,
+        tasks: &[String],
+        asked: Timestamp,
+        until: Timestamp,
+    ) -> Vec<(String, PollOutcome)> {
+        if !lock(&self.gate).may_poll(asked) {
+            return Vec::new();
+        }
         Counters::add(&self.counters.polled, tasks.len() as u64);
-        let call = pin!(AssertUnwindSafe(self.world.provider.poll(&tasks)).catch_unwind());
-        let mut replies = match select(call, pin!(self.world.clock.sleep_until(until))).await {
+        let call = pin!(AssertUnwindSafe(self.world.provider.poll(tasks)).catch_unwind());
+        let replies = match select(call, pin!(self.world.clock.sleep_until(until))).await {
             Either::Left((Ok(replies), _)) => replies,
             Either::Left((Err(_), _)) => {
                 Counters::add(&self.counters.panics, 1);
@@ -456,12 +470,26 @@ impl Engine {
             }
             Either::Right(_) => Vec::new(),
         };
+        for (_, outcome) in &replies {
+            if let PollOutcome::Faulted(fault) = outcome {
+                self.obey_penalty(fault, true);
+            }
+        }
+        replies
+    }
+
+    async fn poll(&self, batch: Vec<Ask>) {
+        let asked = self.now();
+        let tasks: Vec<String> = batch.iter().map(|ask| ask.task.clone()).collect();
+        let until = asked + self.settings.poll_wait;
+        let mut replies = self.ask_for(&tasks, asked, until).await;
         // The reply may have fewer parts than tasks were asked for, or others: each task takes its own, by name.
         for Ask { key, born, attempt, task } in batch {
             let reply = replies.iter().position(|(named, _)| *named == task);
             let outcome = reply.map_or(PollOutcome::NoWord, |at| replies.swap_remove(at).1);
             let is_news = !matches!(outcome, PollOutcome::Pending | PollOutcome::NoWord);
-            let arrival = Arrival { key, born, event: Event::Polled { attempt, asked, outcome } };
+            let arrival =
+                Arrival { key, born, target: None, event: Event::Polled { attempt, asked, outcome } };
             if is_news {
                 self.arrive_somehow(arrival).await;
             } else if let Err(error) = self.apply_arrival(&arrival).await {

@@ -44,8 +44,8 @@ const nameOf = (row, by) => by.map((name) => row[name] || '(none)').join(' · ')
 /** A sum, with a mark where some of its answers have no price; of no answer nothing is missing. */
 function amount(row, name, given) {
   const answers = ANSWERS[name](row);
-  const sum = priced(row[name], answers, given);
-  return answers > 0 && !isUnpriced(row[name], answers) && row.unpriced > 0 ? atLeast(sum, given) : sum;
+  const sum = priced(row[name], answers, { ...given, unpriced: row.unpriced });
+  return answers > 0 && !isUnpriced(row[name], answers, row.unpriced) && row.unpriced > 0 ? atLeast(sum, given) : sum;
 }
 
 /** Days belong in their order; everything else has the most money first, and where there is none, what was asked most. */
@@ -66,8 +66,8 @@ function plot(report) {
   const rows = inOrder(report);
   const shown = fewest(rows, report.by);
   const hasMoney = rows.some((row) => row.cost_micros || row.saved_micros);
-  const pair = (row) => (hasMoney ? [row.cost_micros, row.saved_micros] : [row.paid, row.joined + row.cached + row.from_stock]);
-  const text = (row, name, value) => (!hasMoney ? count(value) : isUnpriced(row[name], ANSWERS[name](row)) ? '–' : `${value && row.unpriced > 0 ? '≥ ' : ''}${moneyShort(value)}`);
+  const pair = (row) => (hasMoney ? [row.cost_micros ?? 0, row.saved_micros ?? 0] : [row.paid, row.joined + row.cached + row.from_stock]);
+  const text = (row, name, value) => (!hasMoney ? count(value) : isUnpriced(row[name], ANSWERS[name](row), row.unpriced) ? '–' : `${value && row.unpriced > 0 ? '≥ ' : ''}${moneyShort(value)}`);
   return el('figure', { class: 'plot-of wide' },
     el('figcaption', {}, el('h2', {}, hasMoney ? 'Money spent and saved' : 'Paid, and not paid anew'),
       el('span', { class: 'unit' }, shown.length < rows.length ? `${shown.length} of ${count(rows.length)}; the table has all` : '')),
@@ -111,7 +111,7 @@ export function books({ query }) {
       fill(shown,
         facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid anew', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', sum('cost_micros')], ['Of that wasted', sum('wasted_micros')], ['Saved', sum('saved_micros')], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
         isEmpty ? el('p', { class: 'empty' }, 'Nobody has asked for anything in these days.') : [
-          all.unpriced && all.cost_micros ? el('p', { class: 'hint' }, `The price of ${count(all.unpriced)} answers is not known: callbacks tell no price, and some providers never do. Set [prices], and those that come are counted.`) : null,
+          all.unpriced && all.cost_micros ? el('p', { class: 'hint' }, `The price of ${count(all.unpriced)} answers is not known: callbacks say no price, and some providers never do. Set [prices], and those that come are counted.`) : null,
           plot(report),
           el('div', { class: 'head' }, el('h2', {}, 'In figures'), button('Download as CSV', () => save(report), { class: 'small' })),
           sheet(report),

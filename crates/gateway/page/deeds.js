@@ -15,7 +15,8 @@ const DISCARDING = 'What nobody can read is removed, and its key is free: whoeve
 /** What replaying these may cost, as the daemon told with each. */
 function priceOf(letters) {
   const paying = letters.map((letter) => letter.price_micros).filter((micros) => micros !== undefined);
-  return { paying: paying.length, micros: paying.reduce((sum, one) => sum + one, 0) };
+  const unpriced = paying.filter((micros) => micros === null).length;
+  return { paying: paying.length, unpriced, micros: paying.reduce((sum, one) => sum + (one ?? 0), 0) };
 }
 
 /** Of these nobody may know what they have cost: an attempt of theirs may have been paid for. */
@@ -49,7 +50,7 @@ export function filterWords(filter) {
 function costWords({ paying, micros, unpriced = 0 }) {
   if (!paying) return 'nothing';
   if (unpriced && micros) return `up to about ${money(micros)}, and what the others cost`;
-  return micros === 0 ? 'the price of an answer each; nobody has told it yet' : `up to about ${money(micros)}`;
+  return unpriced ? 'the price of an answer each, which is not known' : `up to about ${money(micros)}`;
 }
 
 /** Replays or drops one. Says whether it was done. */
@@ -142,7 +143,7 @@ export async function all(deed, filter) {
         isReplay && said.not_allowed > 0 && ['Passed over, not allowed any more', count(said.not_allowed)],
         isReplay && said.unreadable > 0 && ['Passed over, unreadable', count(said.unreadable)],
       ]),
-      isReplay && said.unpriced > 0 ? el('p', {}, `Nobody knows the price of ${count(said.unpriced)} of them.`) : null,
+      isReplay && said.unpriced > 0 ? el('p', {}, `The price of ${count(said.unpriced)} of them is not known.`) : null,
       isReplay && said.may_pay_twice > 0 ? el('p', {}, el('strong', {}, `${count(said.may_pay_twice)} may be paid for a second time.`)) : null,
       el('p', {}, isReplay ? 'They are replayed at an even pace, and each once. You can stop it at any time.' : DROPPING),
       !isReplay && said.unreadable > 0 ? el('p', {}, DISCARDING) : null,

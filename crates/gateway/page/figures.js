@@ -23,24 +23,29 @@ export const countShort = (n) => (isNumber(n) ? (Math.abs(n) < 10_000 ? whole.fo
 export const rate = (n) => (isNumber(n) ? (n > 0 && n < 10 ? tenth.format(n) : countShort(n)) : NONE);
 export const share = (n) => (isNumber(n) ? percent.format(n) : NONE);
 
+/** The currency that all money is in, as the daemon names it. */
+let currency = '';
+export const setCurrency = (name) => { currency = name ?? ''; };
+const named = (amount) => (currency ? `${amount}\u00a0${currency}` : amount);
+
 /** To the last digit that there is. */
-export const money = (micros) => (isNumber(micros) ? exact.format(micros / 1e6) : NONE);
+export const money = (micros) => (isNumber(micros) ? named(exact.format(micros / 1e6)) : NONE);
 /** As much of it as says something at a glance. */
 export function moneyShort(micros) {
   if (!isNumber(micros)) return NONE;
-  if (Math.abs(micros) >= 100_000e6) return short.format(micros / 1e6);
-  return Math.abs(micros) >= 1e6 || micros === 0 ? cents.format(micros / 1e6) : exact.format(Number((micros / 1e6).toPrecision(3)));
+  if (Math.abs(micros) >= 100_000e6) return named(short.format(micros / 1e6));
+  return named(Math.abs(micros) >= 1e6 || micros === 0 ? cents.format(micros / 1e6) : exact.format(Number((micros / 1e6).toPrecision(3))));
 }
 
 export const PRICE_NOT_KNOWN = 'price not known';
-const WHY_NOT_KNOWN = 'Callbacks tell no price, and some providers never do: set [prices].';
+const WHY_NOT_KNOWN = 'Callbacks say no price, and some providers never do: set [prices].';
 
-/** Whether these answers cost nothing only because nobody has said what they cost. */
-export const isUnpriced = (micros, answers) => micros === 0 && answers > 0;
+/** Whether the price of these answers is not known. 0 is a price, unless answers without one are in the sum. */
+export const isUnpriced = (micros, answers, unpriced = 0) => answers > 0 && (micros === null || (micros === 0 && unpriced > 0));
 
-/** Money, or that nobody knows how much it is; shortly where there is no room for more. */
-export function priced(micros, answers, { write = money, isShort = false } = {}) {
-  if (!isUnpriced(micros, answers)) return write(micros);
+/** Money, or that it is not known; shortly where there is no room for more. */
+export function priced(micros, answers, { write = money, isShort = false, unpriced = 0 } = {}) {
+  if (!isUnpriced(micros, answers, unpriced)) return write(micros ?? 0);
   return el('span', { class: 'unpriced', title: WHY_NOT_KNOWN }, NONE, el('span', { class: isShort ? 'unseen' : 'words' }, ` ${PRICE_NOT_KNOWN}`));
 }
 

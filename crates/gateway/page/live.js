@@ -2,7 +2,7 @@
 // and until then everybody can see that what is shown is old. A tab that nobody sees lets go of it.
 
 import { ask, events, key, request } from './ask.js';
-import { setClock } from './figures.js';
+import { setClock, setCurrency } from './figures.js';
 import { together } from './share.js';
 
 /** The last hour at one sample each five seconds. */
@@ -71,6 +71,7 @@ async function recall(signal) {
 function show(text) {
   snapshot = JSON.parse(text);
   setClock(snapshot.at_ms);
+  setCurrency(snapshot.currency);
   remember(snapshot.sample);
   state = 'live';
   tell();

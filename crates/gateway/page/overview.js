@@ -39,9 +39,8 @@ function providers(snapshot) {
 
 function balance({ balance_micros: micros, threads } = {}) {
   const known = [];
-  if (Number.isFinite(micros)) known.push(['Balance', moneyShort(micros)]);
+  known.push(['Balance', Number.isFinite(micros) ? moneyShort(micros) : 'not known']);
   if (threads) known.push(['Threads in use', `${count(threads.working)} of ${count(threads.total)}`]);
-  if (!known.length) return null;
   return el('dl', { class: 'facts' }, known.map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
 }
 
@@ -81,7 +80,7 @@ function money(today) {
   // Of no answer nothing is missing. Where nothing at all is known, that is said; where all that is known was wasted, the rest is some.
   const write = (value, answers) => {
     if (isPart && answers > 0 && today.cost_micros) return atLeast(moneyShort(value), { isShort: true });
-    return priced(value, answers, { write: moneyShort });
+    return priced(value, answers, { write: moneyShort, unpriced: today.unpriced });
   };
   const bought = [
     { name: 'Used', value: Math.max(0, today.cost_micros - today.wasted_micros), of: today.cost_micros > 0 && !isPart ? 0 : today.solved, mark: 'm1' },
@@ -146,9 +145,9 @@ export function overview() {
     dials.open.set(countShort(orders.open), `${rate(rates.asked)}/s asked`, recent.map((point) => point.open));
     dials.solved.set(`${rate(rates.solved)}/s`, `${countShort(today.solved)} today`, recent.map((point) => point.solved));
     dials.latency.set(span(times.p50), (times.count ? `95 % within ${span(times.p95)}, of the last 5 min` : 'nothing solved in the last 5 min') + (snapshot.nodes.length > 1 ? ', on this node' : ''), recent.map((point) => point.p50));
-    const onTile = { write: moneyShort, isShort: true };
-    const unless = (micros, answers) => (isUnpriced(micros, answers) ? `${PRICE_NOT_KNOWN}; ` : '');
-    const sum = (micros, answers) => (today.unpriced && !isUnpriced(micros, answers) ? atLeast(moneyShort(micros)) : priced(micros, answers, onTile));
+    const onTile = { write: moneyShort, isShort: true, unpriced: today.unpriced };
+    const unless = (micros, answers) => (isUnpriced(micros, answers, today.unpriced) ? `${PRICE_NOT_KNOWN}; ` : '');
+    const sum = (micros, answers) => (today.unpriced && !isUnpriced(micros, answers, today.unpriced) ? atLeast(moneyShort(micros)) : priced(micros, answers, onTile));
     const missing = today.unpriced && today.cost_micros ? `price of ${countShort(today.unpriced)} answers not known; ` : '';
     dials.spent.set(sum(today.cost_micros, today.solved), `${missing}${unless(today.cost_micros, today.solved)}${countShort(today.paid)} paid, ${countShort(today.retried)} retried`, recent.map((point) => point.paid));
     const saved = today.joined + today.cached + today.from_stock;

@@ -18,8 +18,15 @@ function standing(pool) {
   // Nothing is wanted, so nothing is full. Why that is so only the daemon's words say.
   if (size === 0) return sign('off', why.includes('hours') ? 'off hours' : 'holds nothing');
   if (fresh >= size) return sign('good', 'full');
+  if (pool.stopped) return sign('bad', 'price not known');
   if (why.includes('budget') && fresh + coming < size) return sign('slow', 'budget spent');
   return fresh === 0 && coming === 0 ? sign('bad', 'empty') : sign('going', 'being filled');
+}
+
+/** Refills without a known price are not in the sum, and are not counted as 0. */
+function spentWords({ money_micros: micros, refills, unpriced }) {
+  if (!unpriced) return money(micros);
+  return unpriced === refills ? 'not known' : `at least ${money(micros)}`;
 }
 
 function pool(one) {
@@ -30,13 +37,15 @@ function pool(one) {
     level ? el('div', { class: 'level large' }, gauge({ value: level.fresh, more: level.on_their_way, wanted: level.size, label: `${level.fresh} fresh and ${level.on_their_way} on their way of ${level.size}` }),
       el('span', {}, `${count(level.fresh)} fresh, ${count(level.on_their_way)} on their way, of ${count(level.size)}`)) : null,
     level ? el('p', {}, level.why) : null,
+    one.stopped && !level?.why.includes(one.stopped) ? el('p', { class: 'fault' }, one.stopped) : null,
     facts([
       ['Goal', one.size === undefined ? `${share(one.service_level)} served` : `size ${count(one.size)}`],
       level && ['Demand', `${rate(level.rate_per_s)}/s`],
       level && ['Lead', span(level.lead_ms)],
       ['Usable for', span(one.usable_ms)],
       ['Served', demand.hit_rate === undefined ? '–' : `${share(demand.hit_rate)} of ${count(demand.served + demand.missed)}`],
-      ['Spent this hour', one.budget_per_hour_micros === undefined ? money(spent.money_micros) : `${money(spent.money_micros)} of ${money(one.budget_per_hour_micros)}`],
+      ['Spent this hour', one.budget_per_hour_micros === undefined ? spentWords(spent) : `${spentWords(spent)} of ${money(one.budget_per_hour_micros)}`],
+      ['Price of an answer', one.price === null ? 'not known' : `${one.price}\u00a0${one.currency}`],
       ['Refills this hour', count(spent.refills)],
       one.hours.length > 0 && ['Hours (UTC)', one.hours.join(', ')],
       level && ['Decided', ago(millis(level.at))],

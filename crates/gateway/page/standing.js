@@ -10,15 +10,14 @@ const ORDERS = {
   queued: 'going', held: 'slow', submitting: 'going', solving: 'going', unsure: 'slow', pending: 'going',
   solved: 'good', taken: 'good', spoiled: 'off', expired: 'off', cancelled: 'off', failed: 'bad', dead: 'grave',
 };
-const PROVIDERS = { open: 'good', slowed: 'slow', busy: 'slow', broken: 'bad', paused: 'grave' };
+const PROVIDERS = { ok: 'good', throttled: 'slow', tripped: 'bad', paused: 'grave' };
 
 export function sign(manner, text) {
   return el('span', { class: `sign ${manner}` }, el('span', { class: 'mark', 'aria-hidden': 'true' }, SIGNS[manner]), words(text).replace(/^./u, (c) => c.toUpperCase()));
 }
 
 export const ofOrder = (order) => sign(ORDERS[order.status] ?? 'off', order.status === 'pending' ? order.phase : order.status);
-// A circuit that is open is a broken one to many people on call, so the daemon's word for a good one is not shown.
-export const ofProvider = (provider) => sign(PROVIDERS[provider.state] ?? 'off', provider.state === 'open' ? 'OK' : provider.state);
+export const ofProvider = (provider) => sign(PROVIDERS[provider.state] ?? 'off', provider.state === 'ok' ? 'OK' : provider.state);
 
 export function ofAlert(alert) {
   if (alert.cleared_at) return sign('good', 'cleared');

@@ -54,6 +54,7 @@ impl CallbackDoor {
 
     /// Listens until it is dropped or closed.
     pub async fn serve(self, listener: TcpListener) {
+        self.engine.listens_for_callbacks();
         self.server.clone().serve(self, listener, None).await;
     }
 
@@ -69,8 +70,11 @@ impl CallbackDoor {
         })
     }
 
-    /// Whoever is turned away here has a word for us that he should bring again, unless it is no word at all.
-    pub(crate) fn turn_away(why: Turned) -> Response<Body> {
+    /// A callback that is refused here should come again, so what it brings then may be old.
+    pub(crate) fn refuse(&self, asked: &Asked, why: Turned) -> Response<Body> {
+        if let Some(segment) = segment(&asked.path) {
+            self.engine.callback_not_answered(segment);
+        }
         empty(match why {
             Turned::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Turned::TooSlow => StatusCode::REQUEST_TIMEOUT,
@@ -83,6 +87,10 @@ impl CallbackDoor {
         let segment = segment(&asked.path).ok_or(StatusCode::NOT_FOUND)?;
         if asked.head.method != Method::GET && asked.head.method != Method::POST {
             return Err(StatusCode::METHOD_NOT_ALLOWED);
+        }
+        // Only what came to an address that we made is read at all.
+        if !self.engine.is_callback_address(segment) {
+            return Ok(());
         }
         let (query, content_type) = (asked.query(), asked.content_type());
         let callback = Callback { query, content_type, body: &asked.body };
@@ -98,12 +106,24 @@ impl CallbackDoor {
 }
 
 impl House for CallbackDoor {
+    fn has_own_seat(&self, _: &Asked) -> bool {
+        true
+    }
+
+    fn has_one_tenant(&self) -> bool {
+        true
+    }
+
+    fn needs_no_key(&self) -> bool {
+        false
+    }
+
     async fn answer(&self, asked: Asked) -> Response<Body> {
         Self::answer(self, asked).await
     }
 
     fn turn_away(&self, asked: &Asked, why: Turned) -> Response<Body> {
-        if Self::is_for(&asked.path) { Self::turn_away(why) } else { empty(StatusCode::NOT_FOUND) }
+        if Self::is_for(&asked.path) { self.refuse(asked, why) } else { empty(StatusCode::NOT_FOUND) }
     }
 
     fn route(&self, asked: &Asked) -> &'static str {

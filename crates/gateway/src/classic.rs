@@ -14,14 +14,17 @@ use crate::codes;
 use crate::desk::{Accepted, Desk, NotSeen, Wish};
 use crate::door::{self, Asked, Body};
 use crate::gateway::PLAIN;
+use crate::order_options::OrderOptions;
 use crate::tenant::Caller;
+use crate::wrong_keys::Visit;
 use hyper::header::{ALLOW, AUTHORIZATION, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use manner::Manner;
 use pingbacks::Pingbacks;
 use quittance_classic::code::Place;
-use quittance_classic::{Form, method};
-use quittance_lifecycle::{Reuse, Value};
+use quittance_classic::{Form, Part, method};
+use quittance_lifecycle::Value;
+use quittance_ports::StoreError;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,19 +34,43 @@ const PLACE_WAIT: Duration = Duration::from_secs(4);
 /// How long `solve.php` waits for its answer: most clients and proxies hang up after a minute.
 const SOLVE_WAIT: Duration = Duration::from_secs(55);
 
-/// Ours, and not the provider's: no answer of the past is wanted, as the end of a key can say as well,
-const NO_CACHE: &str = "nocache";
-/// or none from the shelf.
-const NO_STOCK: &str = "no_stock";
+/// Why a request gets no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Code {
+    /// As the protocol spells it: the whole answer to a client that wants plain text.
+    code: String,
+    /// The true reason in our own words, for a client that reads JSON (`error_text`).
+    reason: Option<String>,
+}
 
-/// What is told instead of an answer.
-type Code = String;
+impl<T: Into<String>> From<T> for Code {
+    fn from(code: T) -> Self {
+        Self { code: in_classic(code.into()), reason: None }
+    }
+}
+
+impl Code {
+    fn because(code: impl Into<String>, reason: impl fmt::Display) -> Self {
+        Self { code: in_classic(code.into()), reason: Some(reason.to_string()) }
+    }
+}
+
+/// A code as clients of the classic protocol know it: strict ones stop at any other.
+fn in_classic(code: String) -> String {
+    if code == codes::DOMAIN { "ERROR_PAGEURL".to_owned() } else { code }
+}
+
+/// `load.php`: there is room. How busy the provider is, is not ours to tell.
+const LOAD: &str = "<waiting>0</waiting><load>0</load><minbid>0</minbid>\
+    <averageRecognitionTime>0</averageRecognitionTime>";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Page {
     In,
     Res,
     Solve,
+    /// How busy the service is.
+    Load,
 }
 
 impl Page {
@@ -52,6 +79,7 @@ impl Page {
             "/in.php" => Some(Self::In),
             "/res.php" => Some(Self::Res),
             "/solve.php" => Some(Self::Solve),
+            "/load.php" => Some(Self::Load),
             _ => None,
         }
     }
@@ -109,6 +137,7 @@ impl ClassicDoor {
             Some(Page::In) => "in.php",
             Some(Page::Res) => "res.php",
             Some(Page::Solve) => "solve.php",
+            Some(Page::Load) => "load.php",
             None => "nowhere",
         }
     }
@@ -119,8 +148,8 @@ impl ClassicDoor {
     }
 
     /// What whoever may not come in at all is told.
-    pub(crate) fn refuse(asked: &Asked, code: &str) -> Response<Body> {
-        turned::said(asked, code)
+    pub(crate) fn refuse(asked: &Asked, code: &str, why: &str) -> Response<Body> {
+        turned::said(asked, &Code::because(code, why))
     }
 
     pub(crate) async fn answer(&self, mut asked: Asked) -> Response<Body> {
@@ -134,18 +163,22 @@ impl ClassicDoor {
         }
         let Ok(form) = Form::read(asked.query(), asked.content_type(), &asked.body) else {
             let why = if page == Page::Res { codes::BAD_PARAMETERS } else { "ERROR_UPLOAD" };
-            return turned::said(&asked, why);
+            return turned::said(&asked, &why.into());
         };
         // Whoever waits for an answer must not keep his picture in memory twice.
         asked.body = bytes::Bytes::new();
         let manner = Manner::of(&form);
         let answer = match page {
             Page::In if form.text("method") == Some("get_server_errors") => Ok(manner.bare(&server_errors())),
-            Page::In => self.submit(&asked, form).await.map(|accepted| manner.ok(&accepted.id.to_string())),
+            Page::In => self
+                .submit(&asked, form)
+                .await
+                .map(|accepted| door::with_origin(manner.ok(&accepted.id.to_string()), &accepted)),
             Page::Solve => self.solve(&asked, form, &manner).await,
             Page::Res => self.act(&asked, &form, &manner).await,
+            Page::Load => Ok(manner.xml(LOAD)),
         };
-        answer.unwrap_or_else(|code| manner.code(&code))
+        answer.unwrap_or_else(|why| manner.refuse(&why))
     }
 
     /// In the form, or as other services want it, in the head.
@@ -156,7 +189,15 @@ impl ClassicDoor {
             scheme.eq_ignore_ascii_case("bearer").then_some(key)
         };
         let key = form.text("key").or_else(in_head).map_or("", str::trim);
-        self.desk.tenants().caller(key).map_err(|why| codes::code_of_not_known(why).to_owned())
+        let extensions = &asked.head.extensions;
+        let caller = self.desk.tenants().caller(key);
+        match &caller {
+            Ok(caller) => Visit::note_tenant(extensions, caller.tenant.name()),
+            // Where any key will do, there is none to guess.
+            Err(_) if self.desk.tenants().is_open() => {}
+            Err(_) => Visit::note_wrong(extensions, key, self.desk.wrong_keys()),
+        }
+        caller.map_err(|why| codes::code_of_not_known(why).into())
     }
 
     fn flavour(&self, asked: &Asked, caller: &Caller) -> Flavour {
@@ -173,20 +214,19 @@ impl ClassicDoor {
     }
 
     fn wish(&self, asked: &Asked, caller: &Caller, form: &Form) -> Result<Wish, Code> {
-        let mut wanted = method::understand(form).map_err(|bad| codes::code_of_bad_wish(&bad).to_owned())?;
-        let mut is_set = |name: &str| wanted.params.remove(name).is_some_and(|value| is_yes(&value));
-        let (is_fresh_wanted, no_stock) = (is_set(NO_CACHE), is_set(NO_STOCK));
+        let wanted =
+            method::understand(form).map_err(|bad| Code::because(codes::code_of_bad_wish(&bad), &bad))?;
+        let options = OrderOptions::read(&asked.head.headers, |name| Ok(form.0.get(name).map(as_text)))
+            .map_err(|bad| Code::because(codes::BAD_PARAMETERS, bad))?;
         let dialect = self.flavour(asked, caller).dialect();
         let callback = form.text("pingback").map(|url| (url.trim().to_owned(), dialect));
         Ok(Wish {
             kind: wanted.kind,
             params: wanted.params,
-            reuse: is_fresh_wanted.then_some(Reuse::Exclusive),
-            no_stock: is_fresh_wanted || no_stock,
             collected_in: crate::desk::COLLECTED_IN,
             callback,
             trace: asked.trace(),
-            ..Wish::default()
+            ..options.wish()
         })
     }
 
@@ -195,8 +235,8 @@ impl ClassicDoor {
         let desk = self.desk.clone();
         match door::carry_out(async move { desk.place(&caller, wish).await }, PLACE_WAIT).await {
             Some(Ok(accepted)) => Ok(accepted),
-            Some(Err(declined)) => Err(codes::code_of_declined(&declined).into_owned()),
-            None => Err(codes::NO_SLOT.to_owned()),
+            Some(Err(declined)) => Err(Code::because(codes::code_of_declined(&declined), &declined)),
+            None => Err(Code::because(codes::NO_SLOT, codes::SLOW_STORE)),
         }
     }
 
@@ -206,26 +246,30 @@ impl ClassicDoor {
         let wish = self.wish(asked, &caller, &form)?;
         drop(form);
         if !wish.params.values().any(|value| matches!(value, Value::Bytes(_))) {
-            return Err("ERROR_UPLOAD".to_owned());
+            return Err("ERROR_UPLOAD".into());
         }
         let accepted = self.place(caller, wish).await?;
         match self.desk.wait_for_accepted(&accepted, SOLVE_WAIT).await {
-            Ok(seen) => manner.answer(&seen, false),
-            Err(not_seen) => Err(code_of_not_seen(&not_seen).to_owned()),
+            Ok(seen) => manner.answer(&seen, false).map(|answer| door::with_origin(answer, &accepted)),
+            Err(not_seen) => Err(code_of_not_seen(&not_seen).into()),
         }
     }
 }
 
-/// As all other switches of the protocol are read.
-fn is_yes(value: &Value) -> bool {
-    matches!(value, Value::Text(text) if !matches!(text.trim(), "" | "0" | "false"))
+/// Some clients upload everything as if it were a file.
+fn as_text(part: &Part) -> String {
+    match part {
+        Part::Text(text) => text.clone(),
+        Part::File(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    }
 }
 
 /// A store that is away says nothing about the order, which may be paid for.
 const fn code_of_not_seen(not_seen: &NotSeen) -> &'static str {
     match not_seen {
         NotSeen::Unknown => codes::UNKNOWN_ID,
-        NotSeen::StoreAway(_) => codes::NOT_READY,
+        NotSeen::StoreAway(StoreError::Corrupt { .. }) => codes::DAMAGED,
+        NotSeen::StoreAway(StoreError::Unavailable { .. }) => codes::NOT_READY,
     }
 }
 

@@ -1,13 +1,18 @@
 //! What the protocols call a refusal: our reasons, in the codes that their clients know. Every door that speaks codes asks
 //! here, so the same trouble has the same name at each.
 
+mod own;
+
+pub use own::{OWN_CODES, OwnCode, own_code};
+
 use crate::desk::Declined;
 use crate::tenant::NotKnown;
 use quittance_classic::code::looks_like_a_code;
 use quittance_classic::method::BadWish;
 use quittance_classic::{FaultCodes, Profile};
+use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Outcome, PlaceError};
-use quittance_lifecycle::{BadRequest, FailCause, Fault, Refusal};
+use quittance_lifecycle::{BadRequest, DeadCause, FailCause, Fault, FaultClass, Refusal};
 use quittance_ports::StoreError;
 use std::borrow::Cow;
 
@@ -19,10 +24,17 @@ pub(crate) const BAD_PARAMETERS: &str = "ERROR_BAD_PARAMETERS";
 pub(crate) const UNSOLVABLE: &str = "ERROR_CAPTCHA_UNSOLVABLE";
 /// Nobody's order, or somebody else's.
 pub(crate) const UNKNOWN_ID: &str = "ERROR_WRONG_CAPTCHA_ID";
+/// The record of the order is there and damaged. No service has such a code: a client must neither wait nor buy again.
+pub(crate) const DAMAGED: &str = "ERROR_RECORD_DAMAGED";
 pub(crate) const NO_ID: &str = "ERROR_WRONG_ID_FORMAT";
 pub(crate) const TOO_BIG: &str = "ERROR_TOO_BIG_CAPTCHA_FILESIZE";
 const ZERO_SIZE: &str = "ERROR_ZERO_CAPTCHA_FILESIZE";
-const EXPIRED: &str = "ERROR_TOKEN_EXPIRED";
+pub(crate) const EXPIRED: &str = "ERROR_TOKEN_EXPIRED";
+/// A host that may not be automated, as CapMonster calls it; the other dialects have no such code.
+pub(crate) const DOMAIN: &str = "ERROR_DOMAIN_NOT_ALLOWED";
+
+/// Why nothing was accepted although nothing is wrong with the order.
+pub(crate) const SLOW_STORE: &str = "the gateway's store does not answer in time: send it again";
 
 pub(crate) const fn code_of_not_known(why: NotKnown) -> &'static str {
     match why {
@@ -34,7 +46,7 @@ pub(crate) const fn code_of_not_known(why: NotKnown) -> &'static str {
 pub(crate) fn code_of_declined(declined: &Declined) -> Cow<'_, str> {
     match declined {
         Declined::Place(error) => code_of_place_error(error),
-        Declined::HostNotForYou(_) => "ERROR_DOMAIN_NOT_ALLOWED".into(),
+        Declined::HostNotForYou(why) => code_of_not_allowed(why).into(),
         Declined::TooFast { .. } | Declined::TooManyOpen { .. } | Declined::TooManyListeners => {
             NO_SLOT.into()
         }
@@ -47,7 +59,7 @@ fn code_of_place_error(error: &PlaceError) -> Cow<'_, str> {
     match error {
         PlaceError::UnknownKind { .. } => BAD_PARAMETERS.into(),
         PlaceError::BadRequest(bad) => code_of_bad_request(bad).into(),
-        PlaceError::NotAllowed(_) => "ERROR_DOMAIN_NOT_ALLOWED".into(),
+        PlaceError::NotAllowed(why) => code_of_not_allowed(why).into(),
         PlaceError::Refused(Refusal::HeldBack { fault, .. }) => code_of_fault(fault),
         PlaceError::Refused(Refusal::OtherParameters) => BAD_PARAMETERS.into(),
         PlaceError::Refused(Refusal::Expired) => EXPIRED.into(),
@@ -56,6 +68,20 @@ fn code_of_place_error(error: &PlaceError) -> Cow<'_, str> {
             UNSOLVABLE.into()
         }
         PlaceError::Store(StoreError::Unavailable { .. }) => NO_SLOT.into(),
+    }
+}
+
+const fn code_of_not_allowed(why: &NotAllowed) -> &'static str {
+    match why {
+        NotAllowed::Host { .. }
+        | NotAllowed::Vendor { .. }
+        | NotAllowed::NoPage { .. }
+        | NotAllowed::Unreadable { .. } => DOMAIN,
+        NotAllowed::Images { .. }
+        | NotAllowed::Undescribed { .. }
+        | NotAllowed::NoProxy { .. }
+        | NotAllowed::Unclear { .. }
+        | NotAllowed::Kind { .. } => BAD_PARAMETERS,
     }
 }
 
@@ -76,7 +102,7 @@ fn code_of_bad_request(bad: &BadRequest) -> &'static str {
 
 pub(crate) const fn code_of_bad_wish(bad: &BadWish) -> &'static str {
     match bad {
-        BadWish::NoMethod => BAD_PARAMETERS,
+        BadWish::NoMethod | BadWish::SaidTwice { .. } => BAD_PARAMETERS,
         BadWish::NotBase64 { .. } => "ERROR_UPLOAD",
     }
 }
@@ -86,11 +112,29 @@ pub(crate) fn code_of_outcome(outcome: &Outcome) -> Cow<'_, str> {
     match outcome {
         Outcome::Answered(_) | Outcome::NotYet => NOT_READY.into(),
         Outcome::Failed(FailCause::Refused(fault)) => code_of_fault(fault),
-        Outcome::Failed(FailCause::Cancelled) | Outcome::Dead(_) | Outcome::TakenByAnother => {
-            UNSOLVABLE.into()
+        Outcome::Dead(DeadCause::Spent(fault) | DeadCause::NotTaken(Some(fault))) => {
+            code_of_last_fault(fault)
         }
+        Outcome::Dead(DeadCause::NotTaken(None)) => NO_SLOT.into(),
+        Outcome::Dead(
+            DeadCause::DoubtsSpent(_) | DeadCause::Deadline | DeadCause::Doubt | DeadCause::StoreForgot,
+        )
+        | Outcome::Failed(FailCause::Cancelled)
+        | Outcome::TakenByAnother => UNSOLVABLE.into(),
         Outcome::Expired => EXPIRED.into(),
         Outcome::Forgotten => UNKNOWN_ID.into(),
+    }
+}
+
+/// Why an order that was tried again has come to nothing. That the provider had no room, could not be reached or takes no work
+/// from our account is no verdict on the task.
+fn code_of_last_fault(fault: &Fault) -> Cow<'_, str> {
+    match fault.class {
+        FaultClass::Busy | FaultClass::Unreachable | FaultClass::Broke | FaultClass::Account => {
+            NO_SLOT.into()
+        }
+        FaultClass::Unsolvable => UNSOLVABLE.into(),
+        FaultClass::Caller | FaultClass::UnknownCode => code_of_fault(fault),
     }
 }
 
@@ -105,7 +149,6 @@ fn code_of_fault(fault: &Fault) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quittance_lifecycle::{DeadCause, FaultClass};
 
     #[test]
     fn a_providers_code_is_passed_on_and_its_prose_is_not() {
@@ -121,6 +164,24 @@ mod tests {
         }
         assert_eq!(code_of_outcome(&Outcome::Dead(DeadCause::Deadline)), UNSOLVABLE);
         assert_eq!(code_of_outcome(&Outcome::NotYet), "CAPCHA_NOT_READY");
+    }
+
+    #[test]
+    fn no_room_at_the_provider_is_never_told_as_a_task_that_cannot_be_solved() {
+        let told = |cause| code_of_outcome(&Outcome::Dead(cause)).into_owned();
+        let busy = || Fault::new(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
+        for cause in [
+            DeadCause::Spent(busy()),
+            DeadCause::NotTaken(Some(busy())),
+            DeadCause::NotTaken(None),
+            DeadCause::Spent(Fault::new(FaultClass::Busy, "HTTP 429")),
+            DeadCause::NotTaken(Some(Fault::new(FaultClass::Unreachable, "connection refused"))),
+            DeadCause::NotTaken(Some(Fault::new(FaultClass::Broke, "ERROR_ZERO_BALANCE"))),
+        ] {
+            assert_eq!(told(cause), NO_SLOT);
+        }
+        let hopeless = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE");
+        assert_eq!(told(DeadCause::Spent(hopeless)), UNSOLVABLE);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The desk behind all doors. A door only translates: what a caller may do, what he gets, and what he may see is decided
 //! here, once, in our own words.
 
+mod limits;
 mod reading;
+mod reuse;
 
 pub(crate) use reading::is_his;
 
@@ -9,18 +11,24 @@ use crate::account::AccountCache;
 use crate::hub::Hub;
 use crate::id::OrderId;
 use crate::names::Names;
+use crate::once::Once;
 use crate::outbound::{BadCallback, Outbound};
+use crate::seats::Seats;
+use crate::server::Limits;
 use crate::tenant::{Caller, TenantSettings, Tenants};
+use crate::wrong_keys::WrongKeys;
 use hashbrown::HashMap;
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
 use quittance_lifecycle::{Draft, Key, Order, Origin, Reuse, Tally, Value, WhyIgnored};
 use quittance_ports::{Account, Clock, Day, Line, MemoryRoster, Provider, Roster, Store, StoreError, Which};
 use quittance_trace::TraceParent;
+use reuse::SharedSingleUse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::watch;
 
 /// How many orders are read from the store at once, to find those of one tenant.
 const PAGE: usize = 256;
@@ -59,8 +67,18 @@ pub struct Wish {
 pub struct Accepted {
     pub id: OrderId,
     pub placed: Placed,
+    /// Whether the caller gave an idempotency key.
+    pub is_keyed: bool,
     /// Below what in a trace he is given his answer, if he is given it now.
     pub above: Option<TraceParent>,
+}
+
+impl Accepted {
+    /// Whether the caller's idempotency key was used before.
+    #[must_use]
+    pub fn is_replayed(&self) -> bool {
+        self.is_keyed && self.placed.origin != Origin::Api
+    }
 }
 
 /// Why nothing was accepted.
@@ -86,8 +104,12 @@ pub enum Declined {
 
 fn not_for_you(why: &NotAllowed) -> String {
     match why {
-        NotAllowed::Host { host } => format!("`{host}` is not among the hosts of this key: ask the operator"),
+        NotAllowed::Host { host, field } => {
+            let field = field.escape_debug();
+            format!("`{host}` is not among the hosts of this key (it is in `{field}`): ask the operator")
+        }
         NotAllowed::Images { .. } => "orders that name no page are not for this key: ask the operator".into(),
+        other => other.to_string(),
     }
 }
 
@@ -134,6 +156,13 @@ struct Inner {
     outbound: Outbound,
     roster: Arc<dyn Roster>,
     books: Option<Arc<dyn Store>>,
+    logged: Once,
+    shared: SharedSingleUse,
+    /// Whether the node is ending, so that nobody waits for an answer here any more.
+    is_closing: watch::Sender<bool>,
+    /// For requests that wait for an order.
+    waits: Seats,
+    wrong_keys: WrongKeys,
 }
 
 impl fmt::Debug for Desk {
@@ -166,6 +195,11 @@ impl Desk {
                 outbound,
                 roster,
                 books: None,
+                logged: Once::default(),
+                shared: SharedSingleUse::default(),
+                is_closing: watch::Sender::new(false),
+                waits: limits::waits(Limits::default().requests_max),
+                wrong_keys: WrongKeys::default(),
             }),
         }
     }
@@ -248,6 +282,12 @@ impl Desk {
         }
     }
 
+    /// Ends every wait for an answer, now and from now on: each caller is told that its order is on its way. Another node,
+    /// or the next process, has the answer for it.
+    pub fn stop_waiting(&self) {
+        self.inner.is_closing.send_replace(true);
+    }
+
     /// Who works on the same orders.
     #[must_use]
     pub fn roster(&self) -> &Arc<dyn Roster> {
@@ -257,7 +297,35 @@ impl Desk {
     // ---- placing -------------------------------------------------------------------------------------------
 
     /// Accepts an order, or joins the one that is there. It is durable when this returns.
-    pub async fn place(&self, caller: &Caller, mut wish: Wish) -> Result<Accepted, Declined> {
+    pub async fn place(&self, caller: &Caller, wish: Wish) -> Result<Accepted, Declined> {
+        let kind = wish.kind.clone();
+        let placed = self.place_traced(caller, wish).await;
+        if let Err(declined) = &placed {
+            self.log_refusal(caller, &kind, declined);
+        }
+        placed
+    }
+
+    /// Clients show their users a code, if anything: the reason must be found here. Once for each tenant and reason.
+    fn log_refusal(&self, caller: &Caller, kind: &str, declined: &Declined) {
+        let tenant = caller.tenant.name();
+        let line = match declined {
+            // Each of these has numbers of its own.
+            Declined::TooFast { .. } => format!("{tenant}: too fast"),
+            Declined::TooManyOpen { .. } => format!("{tenant}: too many open"),
+            Declined::InFlight { .. } => return,
+            other => format!("{tenant}: {other}"),
+        };
+        if self.inner.logged.is_first(&line) {
+            tracing::warn!(
+                tenant,
+                kind,
+                "refused an order, and will refuse others like it without a word: {declined}"
+            );
+        }
+    }
+
+    async fn place_traced(&self, caller: &Caller, mut wish: Wish) -> Result<Accepted, Declined> {
         let Some(traces) = self.inner.hub.traces() else { return self.accept(caller, wish).await };
         let placing = traces.placing(&wish.trace, self.inner.clock.now());
         let kind = wish.kind.clone();
@@ -274,24 +342,27 @@ impl Desk {
         accepted.map(|accepted| Accepted { above: Some(placing.above()), ..accepted })
     }
 
-    async fn accept(&self, caller: &Caller, wish: Wish) -> Result<Accepted, Declined> {
+    async fn accept(&self, caller: &Caller, mut wish: Wish) -> Result<Accepted, Declined> {
         let Inner { engine, clock, outbound, names, .. } = &*self.inner;
         let settings = &caller.tenant.settings;
+        // A tenant's limits are about what the provider will be asked, whatever the order calls it.
+        if let Some((kind, params)) =
+            engine.meaning(&wish.kind, &wish.params).map_err(PlaceError::BadRequest)?
+        {
+            (wish.kind, wish.params) = (kind, params);
+        }
         check_kind(settings, &wish.kind)?;
         let callback = match &wish.callback {
             Some((url, dialect)) => Some((outbound.check(url)?, *dialect)),
             None => None,
         };
-        let reuse = if caller.is_fresh_wanted {
-            Reuse::Exclusive
-        } else {
-            wish.reuse.unwrap_or_else(|| self.usual_reuse(settings, &wish))
-        };
+        let decision = self.decide_reuse(caller, &wish);
+        let is_keyed = wish.idempotency_key.is_some();
         let draft = Draft {
             tenant: settings.name.clone(),
             params: wish.params,
             idempotency_key: wish.idempotency_key,
-            reuse,
+            reuse: decision.reuse,
             patience: wish.patience,
             min_life: wish.min_life,
             no_stock: wish.no_stock || caller.is_fresh_wanted,
@@ -302,11 +373,15 @@ impl Desk {
         self.check_host(settings, &wish.kind, &draft)?;
         // Limits are for what is new: whoever repeats himself must get what is his.
         let is_limited = settings.open_max.is_some() || settings.rate.is_some();
+        let mut reservation = None;
         if is_limited && !engine.is_repeat(&wish.kind, &draft).await? {
-            settings.open_max.map_or(Ok(()), |most| self.check_room(&settings.name, most))?;
+            reservation = self.reserve(settings)?;
             caller.tenant.spend(clock.now()).map_err(|again_in| Declined::TooFast { again_in })?;
         }
         let placed = engine.place(&wish.kind, draft).await?;
+        self.note_shared(&placed, &decision);
+        // From here on the order itself is counted.
+        drop(reservation);
         let id = OrderId::of(&placed.key, placed.origin);
         names.learn(&settings.name, id, placed.key);
         if wish.is_strict && placed.origin == Origin::Joined {
@@ -315,32 +390,27 @@ impl Desk {
         if let Some((url, dialect)) = callback {
             self.listen(&placed.key, url, dialect).await?;
         }
-        Ok(Accepted { id, placed, above: None })
-    }
-
-    fn usual_reuse(&self, tenant: &TenantSettings, wish: &Wish) -> Reuse {
-        let page = match wish.params.get("pageurl") {
-            Some(Value::Text(page)) => Some(page.as_str()),
-            _ => None,
-        };
-        self.inner.tenants.reuse(tenant, &wish.kind, page)
+        Ok(Accepted { id, placed, is_keyed, above: None })
     }
 
     fn check_host(&self, tenant: &TenantSettings, kind: &str, draft: &Draft) -> Result<(), Declined> {
         let Some(targets) = &tenant.targets else { return Ok(()) };
-        let kind = self.inner.engine.kind(kind).ok_or(PlaceError::UnknownKind { name: kind.to_owned() })?;
-        targets.check(&kind, &draft.params).map_err(Declined::HostNotForYou)
+        let engine = &self.inner.engine;
+        let kind = engine.kind(kind).ok_or(PlaceError::UnknownKind { name: kind.to_owned() })?;
+        // What nobody may order is not a matter of this tenant's list.
+        engine.check_draft(&kind, draft).map_err(PlaceError::NotAllowed)?;
+        engine.check_for(&kind, draft, targets).map_err(Declined::HostNotForYou)
     }
 
     /// Whether this tenant's own orders could ever ask for what is to be kept for him.
     pub fn check_for(&self, tenant: &TenantSettings, kind: &str, draft: &Draft) -> Result<(), Declined> {
-        check_kind(tenant, kind)?;
-        self.check_host(tenant, kind, draft)
-    }
-
-    fn check_room(&self, tenant: &str, most: usize) -> Result<(), Declined> {
-        let open = self.inner.hub.open_orders(tenant);
-        if open < most { Ok(()) } else { Err(Declined::TooManyOpen { open }) }
+        let meant = self.inner.engine.meaning(kind, &draft.params).map_err(PlaceError::BadRequest)?;
+        let Some((kind, params)) = meant else {
+            check_kind(tenant, kind)?;
+            return self.check_host(tenant, kind, draft);
+        };
+        check_kind(tenant, &kind)?;
+        self.check_host(tenant, &kind, &Draft { params, ..draft.clone() })
     }
 
     async fn listen(&self, key: &Key, url: String, dialect: &str) -> Result<(), Declined> {

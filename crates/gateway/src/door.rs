@@ -1,11 +1,12 @@
 //! What every door is given and gives back: a request that has arrived whole, and an answer. A door never sees a socket,
 //! a limit or a certificate.
 
+use crate::desk::Accepted;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{Either, Full};
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use std::convert::Infallible;
@@ -26,6 +27,10 @@ pub(crate) struct Asked {
     pub(crate) content_type: Option<HeaderValue>,
     pub(crate) body: Bytes,
 }
+
+/// Where the answer of a placement comes from: `api`, `joined`, `cached`, `replayed` or `stock`.
+const QUITTANCE_ORIGIN: HeaderName = HeaderName::from_static("quittance-origin");
+pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// What may stand before a path to say whose manners are expected.
 pub(crate) const FLAVOURS: [&str; 5] = ["captchaai", "2captcha", "anticaptcha", "capsolver", "capmonster"];
@@ -58,6 +63,17 @@ pub(crate) fn answer(
     let mut response = Response::new(Either::Left(Full::new(body.into())));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    response
+}
+
+/// Tells a caller of another service's protocol what `/v1` says in the body: where this placement's answer comes from, and
+/// whether its idempotency key was used before. Clients of these protocols compare whole bodies, so it goes into headers.
+pub(crate) fn with_origin(mut response: Response<Body>, accepted: &Accepted) -> Response<Body> {
+    let origin = HeaderValue::from_static(accepted.placed.origin.name());
+    response.headers_mut().insert(QUITTANCE_ORIGIN, origin);
+    if accepted.is_replayed() {
+        response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+    }
     response
 }
 

@@ -10,15 +10,18 @@ use crate::desk::Desk;
 use crate::door::{self, Asked, Body};
 use crate::json::JsonDoor;
 use crate::lookout::{AlertSettings, Lookout, ShownSetting};
+use crate::once::Once;
 use crate::page;
 use crate::server::{Counts, House, Limits, Server, Turned};
 use crate::tls::Tls;
 use crate::v1::{self, V1Door};
 use bytes::Bytes;
+use guard::Reach;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Either};
 use hyper::header::CONTENT_TYPE;
-use hyper::{Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
+use quittance_engine::targets::HostPattern;
 use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
@@ -43,6 +46,8 @@ pub struct GatewaySettings {
     pub shown: Vec<ShownSetting>,
     /// What sort of store is behind it all.
     pub store: Option<&'static str>,
+    /// Names under which this gateway is reached besides localhost. Only a gateway without tenants asks for them.
+    pub hosts: Vec<HostPattern>,
 }
 
 /// Clones share it.
@@ -61,6 +66,8 @@ struct Doors {
     lookout: Lookout,
     ready: Arc<AtomicBool>,
     flavour: Option<String>,
+    hosts: Vec<HostPattern>,
+    logged: Once,
 }
 
 /// Which door a path leads to.
@@ -97,7 +104,7 @@ impl fmt::Debug for Gateway {
 impl Gateway {
     #[must_use]
     pub fn new(desk: Desk, settings: GatewaySettings) -> Self {
-        let GatewaySettings { limits, flavour, alerts, shown, store } = settings;
+        let GatewaySettings { limits, flavour, alerts, shown, store, hosts } = settings;
         let lookout = Lookout::new(desk.clone(), alerts, store);
         let (engine, provider) = (Arc::clone(desk.engine()), Arc::clone(desk.provider()));
         let ready = Arc::<AtomicBool>::default();
@@ -109,6 +116,8 @@ impl Gateway {
             lookout,
             ready,
             flavour,
+            hosts,
+            logged: Once::default(),
             desk,
         };
         Self { doors: Arc::new(doors), server: Server::new(limits) }
@@ -116,6 +125,7 @@ impl Gateway {
 
     /// Listens until it is dropped or drained. Several may run at once, within the same limits.
     pub fn serve(&self, listener: TcpListener, tls: Option<Tls>) -> impl Future<Output = ()> + Send + use<> {
+        self.doors.desk.engine().listens_for_callbacks();
         self.server.clone().serve(self.clone(), listener, tls)
     }
 
@@ -136,9 +146,11 @@ impl Gateway {
         self.doors.ready.store(is_ready, Ordering::Relaxed);
     }
 
-    /// Lets nobody new in and answers whoever is inside. Says whether all were, or some had to be cut off.
+    /// Lets nobody new in and answers those who are inside; a caller that waits for an answer is told at once that its order
+    /// is on its way. Says whether all were answered, or some had to be cut off.
     pub async fn drain(&self, patience: Duration) -> bool {
         self.set_ready(false);
+        self.doors.desk.stop_waiting();
         // Whoever watches would stay inside for ever.
         self.doors.lookout.close();
         self.server.drain(patience).await
@@ -167,12 +179,23 @@ impl House for Gateway {
         let route = Route::of(&asked.path);
         let Doors { desk, callbacks, classic, json, v1, .. } = &*self.doors;
         // Where nobody needs a key, a page in a browser must not be able to act for whoever sits in front of it.
-        if route != Route::Callback && desk.tenants().is_open() && guard::is_from_elsewhere(&asked.head) {
+        let is_guarded = route != Route::Callback && desk.tenants().is_open();
+        let reach = match route {
+            Route::Classic | Route::Json => Reach::Acts,
+            Route::V1 if asked.head.method != Method::GET => Reach::Acts,
+            _ => Reach::Reads,
+        };
+        let elsewhere = guard::is_from_elsewhere(&asked.head, reach, &self.doors.hosts);
+        if let Some(why) = elsewhere.filter(|_| is_guarded) {
+            let why = why.to_string();
+            if self.doors.logged.is_first(&why) {
+                tracing::warn!("refused a request: {why}");
+            }
             return match route {
-                Route::V1 => v1::forbidden(guard::WHY),
-                Route::Classic => ClassicDoor::refuse(&asked, guard::CODE),
-                Route::Json => turned::json_code(&asked, self.doors.flavour.as_deref(), guard::CODE),
-                _ => door::answer(StatusCode::FORBIDDEN, PLAIN, guard::WHY),
+                Route::V1 => v1::forbidden(&why),
+                Route::Classic => ClassicDoor::refuse(&asked, guard::CODE, &why),
+                Route::Json => turned::json_code(&asked, self.doors.flavour.as_deref(), guard::CODE, &why),
+                _ => door::answer(StatusCode::FORBIDDEN, PLAIN, why),
             };
         }
         match route {
@@ -187,12 +210,31 @@ impl House for Gateway {
 
     fn turn_away(&self, asked: &Asked, why: Turned) -> Response<Body> {
         match Route::of(&asked.path) {
-            Route::Callback => CallbackDoor::turn_away(why),
+            Route::Callback => self.doors.callbacks.refuse(asked, why),
             Route::Classic => ClassicDoor::turn_away(asked, why),
             Route::Json => turned::json(asked, self.doors.flavour.as_deref(), why),
             Route::V1 => v1::turn_away(why),
             Route::Page => page::turn_away(why),
             Route::Nowhere => nowhere(),
+        }
+    }
+
+    fn has_one_tenant(&self) -> bool {
+        self.doors.desk.tenants().is_only_one()
+    }
+
+    fn needs_no_key(&self) -> bool {
+        self.doors.desk.tenants().local().is_some()
+    }
+
+    fn has_own_seat(&self, asked: &Asked) -> bool {
+        match Route::of(&asked.path) {
+            Route::Callback | Route::Page => true,
+            Route::V1 => {
+                let path = asked.path.as_str();
+                matches!(path, "/metrics" | "/healthz" | "/readyz") || path.starts_with("/v1/admin/")
+            }
+            Route::Classic | Route::Json | Route::Nowhere => false,
         }
     }
 

@@ -5,7 +5,7 @@ use crate::lookout::Latencies;
 use crate::traces::Traces;
 use hashbrown::{HashMap, HashSet};
 use quittance_engine::OnCommit;
-use quittance_lifecycle::{Key, Order};
+use quittance_lifecycle::{Beat, Key, Order, Phase};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
@@ -19,8 +19,29 @@ pub struct Hub {
     events: broadcast::Sender<Arc<Order>>,
     /// The open orders of those tenants who have a limit; bounded by those limits.
     open: Arc<Mutex<HashMap<String, HashSet<Key>>>>,
+    /// Places that are kept for orders that are being placed, by tenant.
+    reserved: Arc<Mutex<HashMap<String, usize>>>,
     traces: Option<Traces>,
     latencies: Arc<Latencies>,
+}
+
+/// A place among a tenant's open orders, given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    reserved: Arc<Mutex<HashMap<String, usize>>>,
+    tenant: String,
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = reserved.get_mut(&self.tenant) {
+            *count -= 1;
+            if *count == 0 {
+                reserved.remove(&self.tenant);
+            }
+        }
+    }
 }
 
 impl fmt::Debug for Hub {
@@ -37,6 +58,7 @@ impl Hub {
         Self {
             events: broadcast::Sender::new(EVENTS_KEPT),
             open: Arc::new(Mutex::new(open)),
+            reserved: Arc::default(),
             traces: None,
             latencies: Arc::default(),
         }
@@ -68,6 +90,9 @@ impl Hub {
             } else {
                 open.remove(&order.key);
             }
+        }
+        if is_collection(order) {
+            return;
         }
         if let Some(traces) = &self.traces {
             traces.note(order);
@@ -108,6 +133,20 @@ impl Hub {
         self.open().contains_key(tenant)
     }
 
+    /// Keeps a place among this tenant's open orders for one that is about to be placed, unless there are as many as `most`: two
+    /// placements at the same moment must not both get the last place. Says how many are open if there is none.
+    pub(crate) fn reserve(&self, tenant: &str, most: usize) -> Result<Reservation, usize> {
+        let mut open = self.open();
+        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
+        let ahead = reserved.entry(tenant.to_owned()).or_default();
+        let count = open.entry(tenant.to_owned()).or_default().len() + *ahead;
+        if count >= most {
+            return Err(count);
+        }
+        *ahead += 1;
+        Ok(Reservation { reserved: Arc::clone(&self.reserved), tenant: tenant.to_owned() })
+    }
+
     #[must_use]
     pub fn watch(&self) -> broadcast::Receiver<Arc<Order>> {
         self.events.subscribe()
@@ -121,6 +160,20 @@ impl Hub {
 
     fn open(&self) -> MutexGuard<'_, HashMap<String, HashSet<Key>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether this write only says that the answer has reached a caller: what came before it has been told already.
+fn is_collection(order: &Order) -> bool {
+    let last = order.story.entries.last().map(|entry| &entry.beat);
+    match &order.phase {
+        Phase::Solved { answer, .. } => {
+            answer.expires.is_some() && !order.uncollected && matches!(last, Some(Beat::Solved { .. }))
+        }
+        Phase::Taken { .. } => {
+            order.taker().is_some() && !order.uncollected && matches!(last, Some(Beat::Taken))
+        }
+        _ => false,
     }
 }
 

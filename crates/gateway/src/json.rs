@@ -16,11 +16,14 @@ use crate::desk::{Accepted, Desk, NotSeen, Reported, Seen, Wish};
 use crate::door::{self, Asked, Body};
 use crate::id::OrderId;
 use crate::tenant::Caller;
+use crate::wrong_keys::Visit;
 use hyper::{Method, Response, StatusCode};
 use quittance_engine::Outcome;
-use quittance_json::{Finished, Flavour, TaskId};
-use quittance_lifecycle::{Answer, Order, Origin};
+use quittance_json::{Finished, Flavour, Statistic, TaskId};
+use quittance_lifecycle::{Answer, Order, Origin, Terms};
+use quittance_ports::StoreError;
 use said::Said;
+use serde_json::{Map, Value};
 use std::time::Duration;
 use wrong::Wrong;
 
@@ -29,11 +32,14 @@ use wrong::Wrong;
 struct Patience {
     place: Duration,
     look: Duration,
+    /// How long `createTask` waits where its dialect answers with the solution.
+    solve: Duration,
 }
 
 impl Patience {
     /// Some clients hang up after five seconds, and take their task for lost.
-    const DEFAULT: Self = Self { place: Duration::from_secs(4), look: Duration::from_secs(3) };
+    const DEFAULT: Self =
+        Self { place: Duration::from_secs(4), look: Duration::from_secs(3), solve: Duration::from_secs(30) };
 }
 
 /// Whoever placed it is not on record; a field that clients want is there all the same.
@@ -50,6 +56,9 @@ enum Verb {
     },
     /// The body says whether it was good.
     Feedback,
+    Statistic(Statistic),
+    /// A method that nobody knows here.
+    Other,
     /// Says what was said.
     Test,
 }
@@ -63,9 +72,20 @@ impl Verb {
             "getBalance" => Some(Self::Balance),
             "feedbackTask" => Some(Self::Feedback),
             "test" => Some(Self::Test),
-            name => quittance_json::reply::report_named(name).map(|is_good| Self::Report { is_good }),
+            name => match (quittance_json::reply::report_named(name), Statistic::named(name)) {
+                (Some(is_good), _) => Some(Self::Report { is_good }),
+                (None, Some(which)) => Some(Self::Statistic(which)),
+                (None, None) => is_method_name(name).then_some(Self::Other),
+            },
         }
     }
+}
+
+/// Written as the protocol's methods are (`getAppStats`), and as nothing else here is: whoever asks for it reads JSON.
+fn is_method_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.contains(|letter: char| letter.is_ascii_uppercase())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Clones share the desk.
@@ -94,17 +114,27 @@ impl JsonDoor {
             Err(wrong) => (Said::default(), Some(wrong)),
         };
         let caller = said.key().and_then(|key| self.caller(key));
+        match (&caller, said.key()) {
+            (Some(caller), _) => Visit::note_tenant(&asked.head.extensions, caller.tenant.name()),
+            // Where any key will do, there is none to guess.
+            (None, _) if self.desk.tenants().is_open() => {}
+            (None, Some(key)) => Visit::note_wrong(&asked.head.extensions, key, self.desk.wrong_keys()),
+            (None, None) => {}
+        }
         let flavour = self.manners(&asked, &said, caller.as_ref());
-        let body = match (Verb::of(&asked.path), broken, caller) {
-            (None, ..) => Err(Wrong::NoSuchMethod),
+        let answer = match (Verb::of(&asked.path), broken, caller) {
+            (None | Some(Verb::Other), ..) => Err(Wrong::NoSuchMethod),
             (Some(_), ..) if asked.head.method != Method::POST => Err(Wrong::NotPost),
             (Some(_), Some(broken), _) => Err(broken),
-            (Some(Verb::Test), None, _) => Ok(said.echo()),
+            (Some(Verb::Test), None, _) => Ok(in_json(said.echo())),
+            // Nobody sends a key with this question.
+            (Some(Verb::Statistic(which @ Statistic::Queue)), None, _) if flavour.facts().has_statistics => {
+                Ok(in_json(quittance_json::statistic(which)))
+            }
             (Some(_), None, None) => Err(Wrong::Key),
-            (Some(verb), None, Some(caller)) => self.serve(verb, flavour, caller, said, asked.trace()).await,
+            (Some(verb), None, Some(caller)) => self.serve(verb, flavour, caller, said, &asked).await,
         };
-        let body = body.unwrap_or_else(|wrong| wrong.told(flavour));
-        door::answer(StatusCode::OK, "application/json", body)
+        answer.unwrap_or_else(|wrong| in_json(wrong.told(flavour)))
     }
 
     async fn serve(
@@ -113,16 +143,23 @@ impl JsonDoor {
         flavour: Flavour,
         caller: Caller,
         said: Said,
-        trace: String,
-    ) -> Result<String, Wrong> {
-        match verb {
-            Verb::Create => self.create(flavour, caller, Wish { trace, ..said.wish(flavour)? }).await,
+        asked: &Asked,
+    ) -> Result<Response<Body>, Wrong> {
+        let body = match verb {
+            Verb::Create => {
+                let is_held = said.type_name().is_some_and(|name| flavour.is_answered_in_create(name));
+                let wish = said.wish(flavour, &asked.head.headers)?;
+                return self.create(flavour, caller, Wish { trace: asked.trace(), ..wish }, is_held).await;
+            }
             Verb::Result => self.result(flavour, &caller, &said).await,
-            Verb::Balance => Ok(self.balance(flavour).await),
+            Verb::Balance => self.balance(flavour, &caller).await,
             Verb::Report { is_good } => self.report(flavour, caller, said.task_id()?, is_good).await,
             Verb::Feedback => self.report(flavour, caller, said.task_id()?, said.is_good()?).await,
+            Verb::Statistic(which) if flavour.facts().has_statistics => Ok(quittance_json::statistic(which)),
+            Verb::Statistic(_) | Verb::Other => Err(Wrong::NoSuchMethod),
             Verb::Test => Ok(said.echo()),
-        }
+        };
+        body.map(in_json)
     }
 
     /// Where nobody needs a key of ours, any will do: clients cannot do without one.
@@ -146,16 +183,38 @@ impl JsonDoor {
 
     // ---- placing -------------------------------------------------------------------------------------------
 
-    async fn create(&self, flavour: Flavour, caller: Caller, wish: Wish) -> Result<String, Wrong> {
+    /// `is_held`: clients of this dialect take the solution of such a task from here, and ask no more.
+    async fn create(
+        &self,
+        flavour: Flavour,
+        caller: Caller,
+        wish: Wish,
+        is_held: bool,
+    ) -> Result<Response<Body>, Wrong> {
         let accepted = self.place(caller, wish).await?;
+        let body = self.created(flavour, &accepted, is_held).await?;
+        Ok(door::with_origin(in_json(body), &accepted))
+    }
+
+    async fn created(&self, flavour: Flavour, accepted: &Accepted, is_held: bool) -> Result<String, Wrong> {
         let id = accepted.id;
         // What is there already is not worth another question, where the protocol has a word for it.
-        if flavour.facts().status_in_create && accepted.placed.origin != Origin::Api {
-            let there = self.desk.wait_for_accepted(&accepted, Duration::ZERO);
-            if let Ok(Ok(Seen { order, outcome: Outcome::Answered(answer) })) =
-                tokio::time::timeout(self.patience.look, there).await
-            {
-                return Ok(finished(flavour, id, &order, &answer));
+        let is_there = flavour.facts().status_in_create && accepted.placed.origin != Origin::Api;
+        let patience = match (is_held, is_there) {
+            (true, _) => Some(self.patience.solve),
+            (false, true) => Some(Duration::ZERO),
+            (false, false) => None,
+        };
+        if let Some(patience) = patience {
+            let there = self.desk.wait_for_accepted(accepted, patience);
+            match tokio::time::timeout(patience.max(self.patience.look), there).await {
+                Ok(Ok(Seen { order, outcome: Outcome::Answered(answer) })) => {
+                    return Ok(finished(flavour, id, &order, &answer));
+                }
+                Ok(Ok(Seen { outcome, .. })) if is_held && !matches!(outcome, Outcome::NotYet) => {
+                    return Err(Wrong::Outcome(outcome));
+                }
+                _ => {}
             }
         }
         Ok(quittance_json::created(flavour, TaskId(id.number())))
@@ -178,6 +237,7 @@ impl JsonDoor {
         let seen = match tokio::time::timeout(self.patience.look, self.desk.look(caller, id)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(NotSeen::Unknown)) => return Err(Wrong::TaskUnknown),
+            Ok(Err(NotSeen::StoreAway(StoreError::Corrupt { .. }))) => return Err(Wrong::Damaged),
             // His task may be paid for: to tell him of our troubles would make him give it up.
             Ok(Err(NotSeen::StoreAway(_))) | Err(_) => return processing(),
         };
@@ -191,9 +251,10 @@ impl JsonDoor {
 
     // ---- the rest ------------------------------------------------------------------------------------------
 
-    async fn balance(&self, flavour: Flavour) -> String {
-        let told = self.desk.account().await.and_then(|account| account.balance);
-        quittance_json::balance(flavour, told.unwrap_or_default().0)
+    /// A balance that is not known is not 0: a client would stop for lack of money.
+    async fn balance(&self, flavour: Flavour, caller: &Caller) -> Result<String, Wrong> {
+        let known = self.desk.balance_for(caller).await;
+        known.map(|balance| quittance_json::balance(flavour, balance.0)).ok_or(Wrong::BalanceNotKnown)
     }
 
     async fn report(
@@ -215,16 +276,38 @@ impl JsonDoor {
     }
 }
 
+fn in_json(body: String) -> Response<Body> {
+    door::answer(StatusCode::OK, "application/json", body)
+}
+
+/// What an answer is in this dialect.
+pub(crate) fn solution_of(flavour: Flavour, order: &Order, answer: &Answer) -> Map<String, Value> {
+    let Terms { kind, params, .. } = &*order.terms;
+    let mut solution = quittance_json::solution(flavour, kind, &answer.goods);
+    let asked = params.get("userAgent").and_then(|agent| std::str::from_utf8(agent.as_bytes()).ok());
+    quittance_json::name_the_agent(flavour, kind, asked, &mut solution);
+    solution
+}
+
 fn finished(flavour: Flavour, id: OrderId, order: &Order, answer: &Answer) -> String {
-    let solution = quittance_json::solution(flavour, &order.terms.kind, &answer.goods);
-    let finished = Finished {
+    let solution = solution_of(flavour, order, answer);
+    quittance_json::ready(flavour, &finished_task(id, order, answer, &solution))
+}
+
+/// A task that is done, for replies and callbacks alike.
+pub(crate) fn finished_task<'a>(
+    id: OrderId,
+    order: &Order,
+    answer: &Answer,
+    solution: &'a Map<String, Value>,
+) -> Finished<'a> {
+    Finished {
         id: TaskId(id.number()),
-        solution: &solution,
-        cost_micros: answer.cost.0,
+        solution,
+        cost: answer.cost,
         created_ms: order.placed.as_millis(),
         // The moment at which the provider had it is not known better than this, and it never moves.
         ended_ms: answer.earliest.max(order.placed).as_millis(),
         ip: NO_ADDRESS,
-    };
-    quittance_json::ready(flavour, &finished)
+    }
 }

@@ -213,6 +213,7 @@ impl Lookout {
         Facts {
             at: now,
             node: engine.node(),
+            currency: engine.currency(),
             name: own.map(|signed| signed.card.name.clone()).unwrap_or_default(),
             started: own.map_or(*started, |signed| signed.card.started),
             store: *store,

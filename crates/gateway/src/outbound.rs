@@ -3,6 +3,7 @@
 
 mod call;
 mod message;
+mod other_method;
 mod post;
 mod reach;
 mod sign;
@@ -12,18 +13,22 @@ pub use sign::{derived_secret, secret_for_people};
 
 use async_trait::async_trait;
 pub(crate) use call::Caller;
-use hyper::Uri;
+use hyper::{StatusCode, Uri};
 use message::Message;
 pub(crate) use message::{CAPTCHAAI, TWO_CAPTCHA, V1};
+use other_method::OtherMethods;
 use quittance_engine::Outcome;
 use quittance_lifecycle::afterwards::LISTENER_URL_BYTES_MAX;
-use quittance_lifecycle::{HandOut, Listener, Order, Phase, TellOutcome, Timestamp};
+use quittance_lifecycle::{HandOut, Listener, Order, Phase, TellOutcome, Telling, Timestamp};
 use quittance_ports::{Clock, Courier};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long the first try of a delivery may take.
+const FIRST_WAIT: Duration = Duration::from_secs(3);
 
 /// What the operator says about calling callers.
 #[derive(Clone)]
@@ -36,6 +41,8 @@ pub struct OutboundSettings {
     pub secrets: BTreeMap<String, [u8; 32]>,
     /// What the secrets of all others follow from; the same on every node.
     pub root_secret: [u8; 32],
+    /// What the cost of an answer is in.
+    pub currency: String,
 }
 
 impl Default for OutboundSettings {
@@ -45,6 +52,7 @@ impl Default for OutboundSettings {
             wait: Duration::from_secs(10),
             secrets: BTreeMap::new(),
             root_secret: [0; 32],
+            currency: "USD".to_owned(),
         }
     }
 }
@@ -82,6 +90,7 @@ pub struct Outbound {
     settings: Arc<OutboundSettings>,
     clock: Arc<dyn Clock>,
     caller: Caller,
+    other_methods: Arc<OtherMethods>,
 }
 
 impl fmt::Debug for Outbound {
@@ -93,12 +102,20 @@ impl fmt::Debug for Outbound {
 impl Outbound {
     #[must_use]
     pub fn new(settings: OutboundSettings, clock: Arc<dyn Clock>) -> Self {
-        Self { settings: Arc::new(settings), clock, caller: Caller::new() }
+        Self { settings: Arc::new(settings), clock, caller: Caller::new(), other_methods: Arc::default() }
     }
 
     #[must_use]
     pub fn settings(&self) -> &OutboundSettings {
         &self.settings
+    }
+
+    /// The first try has less time: most webhooks that take longer hang, and each holds a seat meanwhile.
+    fn wait_for(&self, listener: &Listener) -> Duration {
+        match listener.telling {
+            Telling::Owed { tries: 0 | 1, .. } => self.settings.wait.min(FIRST_WAIT),
+            _ => self.settings.wait,
+        }
     }
 
     /// The address as it will be called, if it may be. A name is looked up only when it is called.
@@ -135,6 +152,11 @@ fn outcome(order: &Order, now: Timestamp) -> Outcome {
         HandOut::Answer(answer) => Outcome::Answered(answer.clone()),
         HandOut::NotYet => Outcome::NotYet,
         HandOut::Expired => Outcome::Expired,
+        // Others may have it, too: it need not be the caller's alone before it leaves.
+        HandOut::Claim if !order.must_be_claimed() => match &order.phase {
+            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => Outcome::Answered(answer.clone()),
+            _ => Outcome::TakenByAnother,
+        },
         // It was to be taken before it is told, and was not: somebody else will have it.
         HandOut::Claim | HandOut::TakenByAnother => Outcome::TakenByAnother,
         HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
@@ -145,19 +167,42 @@ fn outcome(order: &Order, now: Timestamp) -> Outcome {
 #[async_trait]
 impl Courier for Outbound {
     async fn tell(&self, order: &Order, listener: &Listener) -> TellOutcome {
-        let now = self.clock.now();
-        let Some(message) = Message::compose(order, &outcome(order, now), listener, now) else {
-            return TellOutcome::NotTaken { why: format!("nobody speaks {}", listener.dialect) };
-        };
-        let id = sign::message_id(&order.key, order.born, listener.number);
-        let signed = sign::sign(&self.settings.secret_of(&order.terms.tenant), id, now, &message.body);
-        let call = self.caller.call(&message, &signed, &self.settings.allow);
-        match tokio::time::timeout(self.settings.wait, call).await {
+        let call = self.call_either_way(order, listener);
+        match tokio::time::timeout(self.wait_for(listener), call).await {
             Ok(Ok(status)) if status.is_success() => TellOutcome::Taken,
             Ok(Ok(status)) => TellOutcome::NotTaken { why: format!("HTTP {}", status.as_u16()) },
-            Ok(Err(trouble)) => TellOutcome::NotTaken { why: trouble.to_string() },
+            Ok(Err(why)) => TellOutcome::NotTaken { why },
             Err(_) => TellOutcome::NotTaken { why: "no answer in time".into() },
         }
+    }
+}
+
+impl Outbound {
+    /// Calls as the caller's dialect does. Where that method is not allowed (405), the other one is tried at once, and an
+    /// address that takes it is called so from then on.
+    async fn call_either_way(&self, order: &Order, listener: &Listener) -> Result<StatusCode, String> {
+        let dialect = self.other_methods.dialect_for(listener);
+        let status = self.call_in(dialect, order, listener).await?;
+        let Some(other) = other_method::other(dialect).filter(|_| status == StatusCode::METHOD_NOT_ALLOWED)
+        else {
+            return Ok(status);
+        };
+        let status = self.call_in(other, order, listener).await?;
+        if status != StatusCode::METHOD_NOT_ALLOWED {
+            self.other_methods.remember(listener, other);
+        }
+        Ok(status)
+    }
+
+    async fn call_in(&self, dialect: &str, order: &Order, listener: &Listener) -> Result<StatusCode, String> {
+        let now = self.clock.now();
+        let currency = &self.settings.currency;
+        let message = Message::compose(order, &outcome(order, now), listener, dialect, now, currency)
+            .ok_or_else(|| format!("nobody speaks {dialect}"))?;
+        let id = sign::message_id(&order.key, order.born, listener.number);
+        let signed = sign::sign(&self.settings.secret_of(&order.terms.tenant), id, now, message.payload());
+        let called = self.caller.call(&message, &signed, &self.settings.allow).await;
+        called.map_err(|trouble| trouble.to_string())
     }
 }
 

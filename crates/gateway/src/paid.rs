@@ -1,7 +1,7 @@
 //! Each attempt of an order that was paid for, or may have been: why it was made, what became of it, and who got its answer. All
 //! of it is read from the order's record; a story that was shortened in the middle is said to be.
 
-use quittance_lifecycle::{Attempt, Beat, FaultClass, Key, Money, Order, Phase, Progress, Timestamp};
+use quittance_lifecycle::{Attempt, Beat, FaultClass, Key, Money, Order, Phase, Progress, Signal, Timestamp};
 
 /// How far it has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,8 @@ impl State {
 }
 
 pub(crate) const SPOILED: &str = "it spoiled untaken, and is wasted";
+/// Why it reached no caller yet.
+const UNCOLLECTED: &str = "no caller has come for it yet";
 
 /// Where the answer went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +83,8 @@ pub(crate) struct Paid {
     pub(crate) sent: Timestamp,
     pub(crate) why: String,
     pub(crate) state: State,
-    pub(crate) cost: Money,
+    /// What its answer cost; `None` if that is not known.
+    pub(crate) cost: Option<Money>,
     pub(crate) who: Who,
     /// An earlier attempt of the same order may have been paid for, too.
     pub(crate) is_possible_double: bool,
@@ -132,7 +135,7 @@ fn why(order: &Order, number: u32) -> String {
         Beat::Placed { .. } if order.terms.slot.is_some() => Some("to fill a place in a pool".to_owned()),
         Beat::Placed { life: 1 } => Some("the first of the order".to_owned()),
         Beat::Placed { life } => Some(format!("placed again: life {life}")),
-        Beat::Retried { class: FaultClass::Unknown, .. } | Beat::GaveUp { .. } => {
+        Beat::Retried { class: Signal::InDoubt, .. } | Beat::GaveUp { .. } => {
             Some("after a doubt that nobody settled in time".to_owned())
         }
         Beat::Retried { class, number, .. } => Some(format!("retry {number} for {}", class.name())),
@@ -157,7 +160,7 @@ fn was_open(order: &Order, earlier: &Attempt, later: u32) -> bool {
         return earlier.progress == (Progress::GivenUp { counted: true });
     }
     // A fault that nobody understands leaves the attempt as it was.
-    let is_over = |class: FaultClass| !matches!(class, FaultClass::Unknown | FaultClass::UnknownCode);
+    let is_over = |class: FaultClass| class != FaultClass::UnknownCode;
     !story().any(|beat| match beat {
         Beat::Faulted { attempt, fault } => told(*attempt) && is_over(fault.class),
         Beat::Solved { attempt, .. } | Beat::CameLate { attempt } | Beat::TooOld { attempt } => {
@@ -178,9 +181,16 @@ fn who(order: &Order, attempt: &Attempt, state: State) -> Who {
     let stands = |number: u32| number == attempt.number;
     match &order.phase {
         Phase::Solved { answer, .. } if stands(answer.attempt) => {
-            return if order.wanted { Who::Caller } else { Who::Shelf };
+            return match (order.wanted, order.uncollected) {
+                (true, true) => Who::Nobody(UNCOLLECTED),
+                (true, false) => Who::Caller,
+                (false, _) => Who::Shelf,
+            };
         }
         Phase::Taken { answer, .. } if stands(answer.attempt) => {
+            if matches!(beats(order).next_back(), Some(Beat::Spoiled)) {
+                return Who::Nobody(SPOILED);
+            }
             return order.taker().map_or(Who::Caller, Who::Taker);
         }
         _ => {}

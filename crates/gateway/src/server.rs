@@ -5,6 +5,7 @@
 mod limits;
 mod patient;
 mod request;
+mod strangers;
 
 pub use limits::{Counts, Limits};
 pub(crate) use request::Turned;
@@ -19,15 +20,19 @@ use hyper_util::rt::TokioIo;
 use patient::{Patient, Stage};
 use std::convert::Infallible;
 use std::fmt;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use strangers::{Connections, Guest};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
 
+/// How many requests may be worked on at once that have seats of their own.
+const OWN_REQUESTS_MAX: usize = 512;
 /// How long to leave the system in peace when it has no more connections for us.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Whoever has just come when the doors close may say what he came for within this time: he was let in, and to hang up on
@@ -47,6 +52,15 @@ pub(crate) trait House: Clone + Send + Sync + 'static {
 
     /// Where it went, for the log: one of a few words, and nothing that the caller wrote.
     fn route(&self, asked: &Asked) -> &'static str;
+
+    /// Whether it is for what must work however many requests others have open: callbacks, health, metrics, the operator.
+    fn has_own_seat(&self, asked: &Asked) -> bool;
+
+    /// Whether there is one tenant at most, so that none can take anything from another.
+    fn has_one_tenant(&self) -> bool;
+
+    /// Whether callers are let in without a key, so that there are no strangers.
+    fn needs_no_key(&self) -> bool;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +84,9 @@ struct Shared {
     /// How many KiB of bodies may be in memory.
     bodies: Arc<Semaphore>,
     requests: Semaphore,
+    /// Requests that have seats of their own.
+    own_requests: Semaphore,
+    connections: Arc<Connections>,
     state: watch::Sender<State>,
     tally: Tally,
 }
@@ -85,6 +102,14 @@ struct Tally {
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Who sends the requests of one connection, as far as is known.
+#[derive(Clone)]
+struct Visitor {
+    address: IpAddr,
+    stage: Stage,
+    guest: Arc<Guest>,
 }
 
 /// A connection is counted as open for as long as this lives, however it ends.
@@ -119,6 +144,8 @@ impl Server {
             seats: Arc::new(Semaphore::new(limits.connections_max)),
             bodies: Arc::new(Semaphore::new(limits.bodies_bytes_max / request::KIB)),
             requests: Semaphore::new(limits.requests_max),
+            own_requests: Semaphore::new(OWN_REQUESTS_MAX),
+            connections: Connections::new(limits.connections_max),
             state: watch::Sender::new(State::Open),
             tally: Tally::default(),
         };
@@ -126,12 +153,14 @@ impl Server {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        let Shared { tally, requests, .. } = &*self.shared;
+        let Shared { tally, requests, own_requests, .. } = &*self.shared;
+        let own = OWN_REQUESTS_MAX.saturating_sub(own_requests.available_permits());
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counts {
             connections_open: read(&tally.connections),
             requests: read(&tally.requests),
-            requests_open: self.limits.requests_max.saturating_sub(requests.available_permits()) as u64,
+            requests_open: (self.limits.requests_max.saturating_sub(requests.available_permits()) + own)
+                as u64,
             turned_away: read(&tally.turned_away),
             failed_handshakes: read(&tally.failed_handshakes),
             panics: read(&tally.panics),
@@ -144,9 +173,13 @@ impl Server {
         let mut state = self.shared.state.subscribe();
         loop {
             let seats = Arc::clone(&self.shared.seats);
+            if seats.available_permits() == 0 {
+                self.shared.connections.make_room();
+            }
             // Whoever finds no seat waits in the system's queue, and nobody pays for him.
             let seat = tokio::select! {
                 Ok(seat) = seats.acquire_owned() => seat,
+                () = tokio::time::sleep(ACCEPT_PAUSE) => continue,
                 () = reached(&mut state, State::Closing) => break,
             };
             let accepted = tokio::select! {
@@ -154,7 +187,7 @@ impl Server {
                 () = reached(&mut state, State::Closing) => break,
             };
             match accepted {
-                Ok((stream, _)) => self.let_in(&house, stream, tls.clone(), seat),
+                Ok((stream, peer)) => self.let_in(&house, (stream, peer.ip()), tls.clone(), seat),
                 // Out of file handles, or the caller left at once: neither is a reason to stop listening.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
@@ -162,17 +195,32 @@ impl Server {
         // Those who stand at the door already would be hung up on when it closes.
         for _ in 0..LAST_MAX {
             let Ok(seat) = Arc::clone(&self.shared.seats).try_acquire_owned() else { return };
-            let Some(Ok((stream, _))) = listener.accept().now_or_never() else { return };
-            self.let_in(&house, stream, tls.clone(), seat);
+            let Some(Ok((stream, peer))) = listener.accept().now_or_never() else { return };
+            self.let_in(&house, (stream, peer.ip()), tls.clone(), seat);
         }
     }
 
-    fn let_in<H: House>(&self, house: &H, stream: TcpStream, tls: Option<Tls>, seat: OwnedSemaphorePermit) {
+    fn let_in<H: House>(
+        &self,
+        house: &H,
+        (stream, address): (TcpStream, IpAddr),
+        tls: Option<Tls>,
+        seat: OwnedSemaphorePermit,
+    ) {
         let (server, house) = (self.clone(), house.clone());
         let present = Present::new(&self.shared);
+        let stage = Stage::default();
+        let guest = Arc::new(self.shared.connections.enter(address, &stage));
+        if house.needs_no_key() {
+            guest.is_let_in();
+        }
         tokio::spawn(async move {
-            server.admit(house, stream, tls).await;
-            drop((present, seat));
+            let visitor = Visitor { address, stage, guest: Arc::clone(&guest) };
+            tokio::select! {
+                () = server.admit(house, stream, tls, visitor) => {}
+                () = guest.evicted() => {}
+            }
+            drop((present, seat, guest));
         });
     }
 
@@ -185,15 +233,21 @@ impl Server {
         if timeout(patience, seats.acquire_many(everybody)).await.is_ok() {
             return true;
         }
+        let left = self.counts().connections_open;
+        tracing::warn!(
+            "{left} connections were still open {} s after the end began, and are cut off now; orders that were \
+             acknowledged are on record",
+            patience.as_secs()
+        );
         state.send_replace(State::Closed);
         _ = timeout(CUT_WAIT, seats.acquire_many(everybody)).await;
         false
     }
 
-    async fn admit<H: House>(&self, house: H, stream: TcpStream, tls: Option<Tls>) {
+    async fn admit<H: House>(&self, house: H, stream: TcpStream, tls: Option<Tls>, visitor: Visitor) {
         // Answers are short and whole: nothing is gained by waiting for more of them.
         _ = stream.set_nodelay(true);
-        let Some(tls) = tls else { return self.converse(house, stream).await };
+        let Some(tls) = tls else { return self.converse(house, stream, visitor).await };
         let mut state = self.shared.state.subscribe();
         let handshake = timeout(self.limits.read_wait, tls.acceptor().accept(stream));
         let shaken = tokio::select! {
@@ -201,20 +255,25 @@ impl Server {
             () = reached(&mut state, State::Closed) => return,
         };
         match shaken {
-            Ok(Ok(stream)) => Box::pin(self.converse(house, stream)).await,
+            Ok(Ok(stream)) => Box::pin(self.converse(house, stream, visitor)).await,
             Ok(Err(_)) | Err(_) => count(&self.shared.tally.failed_handshakes),
         }
     }
 
-    async fn converse<H: House, S: AsyncRead + AsyncWrite + Unpin>(&self, house: H, stream: S) {
+    async fn converse<H: House, S: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        house: H,
+        stream: S,
+        visitor: Visitor,
+    ) {
         let mut state = self.shared.state.subscribe();
-        let stage = Stage::default();
+        let stage = visitor.stage.clone();
         let stream = Patient::new(stream, stage.clone(), &self.limits);
         let service = service_fn(|request| {
-            let (server, house, stage) = (self.clone(), house.clone(), stage.clone());
+            let (server, house, visitor) = (self.clone(), house.clone(), visitor.clone());
             Box::pin(async move {
-                let answering = stage.begin_answer();
-                let answer = server.attend(&house, request).await;
+                let answering = visitor.stage.begin_answer();
+                let answer = server.attend(&house, request, &visitor).await;
                 let answer = answer.map(|body| server.until_closing(body, answering));
                 Ok::<_, Infallible>(answer)
             })

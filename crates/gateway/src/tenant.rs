@@ -64,6 +64,8 @@ pub struct TenantSettings {
     pub flavour: Option<String>,
     /// With what his callbacks are signed.
     pub webhook_secret: Option<[u8; 32]>,
+    /// Whether it may see the balance of the provider's account, and so what all tenants together spend.
+    pub sees_balance: bool,
 }
 
 impl TenantSettings {
@@ -79,6 +81,7 @@ impl TenantSettings {
             open_max: None,
             flavour: None,
             webhook_secret: None,
+            sees_balance: false,
         }
     }
 }
@@ -138,10 +141,18 @@ pub(crate) fn without_suffix(key: &str) -> (&str, bool) {
     }
 }
 
-/// Of a tenant, a kind and a page host, if there is one.
-type Rule = dyn Fn(&str, &str, Option<&str>) -> Reuse + Send + Sync;
+/// What a setting says about reuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReuseSetting {
+    pub reuse: Reuse,
+    /// Which setting it is, for the log: `reuse.kinds.turnstile`.
+    pub name: String,
+}
 
-/// What the operator says about sharing answers.
+/// Of a tenant, a kind and a page host, if there is one.
+type Rule = dyn Fn(&str, &str, Option<&str>) -> Option<ReuseSetting> + Send + Sync;
+
+/// What the operator's settings say about reuse; where none of them does, the kind decides.
 #[derive(Clone)]
 pub struct ReuseRule(pub Arc<Rule>);
 
@@ -196,12 +207,15 @@ impl Tenants {
         Self { reuse: rule, ..self }
     }
 
-    /// How answers of this kind are shared for this tenant, unless he says otherwise.
+    /// What the settings say about answers of this kind for this tenant, where an order does not say itself. `None`: the kind
+    /// decides.
     #[must_use]
-    pub fn reuse(&self, tenant: &TenantSettings, kind: &str, page: Option<&str>) -> Reuse {
+    pub fn reuse(&self, tenant: &TenantSettings, kind: &str, page: Option<&str>) -> Option<ReuseSetting> {
         match &self.reuse {
             Some(ReuseRule(rule)) => rule(&tenant.name, kind, page.and_then(|page| page_host(page).ok())),
-            None => tenant.reuse.unwrap_or(Reuse::Shared),
+            None => tenant
+                .reuse
+                .map(|reuse| ReuseSetting { reuse, name: format!("tenant.{}.reuse", tenant.name) }),
         }
     }
 
@@ -216,6 +230,12 @@ impl Tenants {
     pub fn local(&self) -> Option<Caller> {
         let tenant = Arc::clone(self.local.as_ref()?);
         Some(Caller { tenant, is_fresh_wanted: false })
+    }
+
+    /// Whether no other tenant can come.
+    #[must_use]
+    pub fn is_only_one(&self) -> bool {
+        self.known.len() <= 1
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {

@@ -40,6 +40,7 @@ pub(crate) use told::told;
 use crate::Desk;
 use crate::door::{Asked, Body};
 use crate::lookout::{Lookout, ShownSetting};
+use crate::seats::Seats;
 use crate::server::Turned;
 use axum::Router;
 use axum::response::{IntoResponse, Response};
@@ -56,7 +57,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tower::ServiceExt;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi};
@@ -68,8 +68,9 @@ use utoipa_axum::routes;
 struct Room {
     desk: Desk,
     ready: Arc<AtomicBool>,
-    /// A permit for each live stream.
-    streams: Arc<Semaphore>,
+    /// A seat for each live stream of a tenant, and of the operator.
+    streams: Seats,
+    operators_streams: Seats,
     document: Bytes,
     lookout: Lookout,
     shown: Arc<[ShownSetting]>,
@@ -98,7 +99,8 @@ impl V1Door {
         let room = Room {
             desk,
             ready,
-            streams: Arc::new(Semaphore::new(events::STREAMS_MAX)),
+            streams: Seats::new(events::STREAMS_MAX),
+            operators_streams: Seats::new(events::OPERATORS_STREAMS_MAX),
             document: json_text(&document).into(),
             lookout,
             shown: shown.into(),

@@ -48,7 +48,7 @@ pub enum CreateReply {
     Answered {
         task: Option<String>,
         goods: Goods,
-        cost: Money,
+        cost: Option<Money>,
     },
     Fault(Fault),
     Puzzling(Sight),
@@ -61,7 +61,7 @@ pub enum ResultReply {
     /// `solved_s` is the provider's word for when it was solved, in seconds.
     Answered {
         goods: Goods,
-        cost: Money,
+        cost: Option<Money>,
         solved_s: Option<u64>,
     },
     Fault(Fault),
@@ -110,7 +110,11 @@ pub fn read_create(body: &[u8], kind: &str, codes: &FaultCodes) -> CreateReply {
 #[must_use]
 pub fn read_result(body: &[u8], codes: &FaultCodes) -> ResultReply {
     match Said::read(body, codes) {
-        Said::Yes(said) => result(&said),
+        Said::Yes(said) => match result(&said) {
+            // A proxy's error page in place of the answer is a mistake on the way, and not what was bought.
+            ResultReply::Answered { goods, .. } if goods.is_a_page() => ResultReply::Puzzling(Sight::Html),
+            result => result,
+        },
         Said::No(fault) if is_pending_code(&fault.code) => ResultReply::Pending,
         Said::No(fault) => ResultReply::Fault(fault),
         Said::Puzzling(sight) => ResultReply::Puzzling(sight),
@@ -239,8 +243,8 @@ fn status(said: &Map<String, Value>) -> Option<&str> {
     said.get("status").and_then(Value::as_str)
 }
 
-fn cost(said: &Map<String, Value>) -> Money {
-    said.get("cost").and_then(money::read).unwrap_or_default()
+fn cost(said: &Map<String, Value>) -> Option<Money> {
+    said.get("cost").and_then(money::read_price)
 }
 
 fn seconds(value: Option<&Value>) -> Option<u64> {

@@ -6,6 +6,7 @@ mod table;
 use crate::flavour::Flavour;
 use quittance_lifecycle::{Fault, FaultClass};
 use std::collections::BTreeMap;
+use std::time::Duration;
 use table::TABLE;
 
 /// One code.
@@ -27,6 +28,21 @@ const STRANGE_DESCRIPTION: &str = "The task could not be done";
 pub struct FaultCodes {
     flavour: Flavour,
     overrides: BTreeMap<String, FaultClass>,
+}
+
+/// How long a provider wants to be left alone after a code, in seconds, and whether by polls as well: where it has said so.
+const PENALTIES: [(&str, u64, bool); 4] = [
+    ("ERROR_NO_SLOT_AVAILABLE", 5, false),
+    ("ERROR_IP_BLOCKED_5MIN", 300, true),
+    ("ERROR_IP_BANNED", 300, true),
+    ("IP_BANNED", 300, true),
+];
+
+/// How long the provider wants to be left alone after a code, and whether by polls as well.
+#[must_use]
+pub fn penalty(code: &str) -> Option<(Duration, bool)> {
+    let (_, seconds, is_block) = PENALTIES.into_iter().find(|(known, ..)| *known == code)?;
+    Some((Duration::from_secs(seconds), is_block))
 }
 
 /// The whole table.

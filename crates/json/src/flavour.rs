@@ -44,6 +44,12 @@ pub struct Facts {
     /// Whether `getTaskResult` names the task once more.
     pub echoes_task: bool,
     pub error_id_always_one: bool,
+    /// Whether its clients insist on `solution.userAgent` for Turnstile, even an empty one.
+    pub turnstile_has_agent: bool,
+    /// Task types that it answers in `createTask` itself, by how their names end: its clients look nowhere else.
+    pub answered_in_create: &'static [&'static str],
+    /// Whether it has statistics to be asked for (`getSpendingStats`, `getAppStats`, `getQueueStats`).
+    pub has_statistics: bool,
     pub cost_is_string: bool,
     /// What a task is called that nobody has begun.
     pub status_new: &'static str,
@@ -70,6 +76,9 @@ const TWO_CAPTCHA: Facts = Facts {
     status_in_create: false,
     echoes_task: false,
     error_id_always_one: false,
+    turnstile_has_agent: true,
+    answered_in_create: &[],
+    has_statistics: true,
     cost_is_string: true,
     status_new: "processing",
     status_pending: "processing",
@@ -111,6 +120,8 @@ const CAP_SOLVER: Facts = Facts {
     status_in_create: true,
     echoes_task: true,
     error_id_always_one: true,
+    answered_in_create: &["ImageToTextTask", "VisionEngine", "Classification"],
+    has_statistics: false,
     cost_is_string: false,
     status_new: "idle",
     status_failed: Some("failed"),
@@ -134,6 +145,8 @@ const CAP_SOLVER: Facts = Facts {
 const CAP_MONSTER: Facts = Facts {
     name: "capmonster",
     error_id_always_one: true,
+    turnstile_has_agent: false,
+    has_statistics: false,
     cost_is_string: false,
     extras: Extras { cost: false, ip: false, times: false, solve_count: false },
     report_good: &[],
@@ -165,6 +178,16 @@ impl Flavour {
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.facts().name
+    }
+
+    /// Whether `createTask` of such a task is answered with the solution.
+    #[must_use]
+    pub fn is_answered_in_create(self, type_name: &str) -> bool {
+        let ends = |end: &&str| type_name.len().checked_sub(end.len()).and_then(|at| type_name.get(at..));
+        self.facts()
+            .answered_in_create
+            .iter()
+            .any(|end| ends(end).is_some_and(|tail| tail.eq_ignore_ascii_case(end)))
     }
 
     #[must_use]

@@ -7,6 +7,7 @@ pub mod answer;
 pub mod code;
 pub mod flavour;
 pub mod id;
+mod meaning;
 mod money;
 pub mod reply;
 pub mod solution;
@@ -19,6 +20,9 @@ pub use answer::{
 pub use code::{CodeRow, FaultCodes, error_id};
 pub use flavour::{Facts, Flavour};
 pub use id::{TaskId, id_of_uuid, read_task_id, uuid_of};
-pub use reply::{Finished, balance, created, error, processing, ready, reported};
-pub use solution::{read_solution, solution};
-pub use task::{BadTask, CannotSpell, Wanted, spell, understand};
+pub use meaning::meaning;
+pub use reply::{
+    Finished, Statistic, balance, created, error, error_because, processing, ready, reported, statistic,
+};
+pub use solution::{name_the_agent, read_solution, solution};
+pub use task::{BadTask, CannotSpell, Leaf, Wanted, leaves, spell, understand};

@@ -6,14 +6,23 @@ use serde_json::Value;
 /// More digits than any price has; beyond, it is something else.
 const DIGITS_MAX: usize = 18;
 
-/// A price or a balance; a debt counts as none. Part of a millionth counts as a whole one: the books never say less
-/// than was paid.
+/// A price. A negative number is no price. Part of a millionth counts as a whole one: usage never says less than was
+/// paid.
+pub(crate) fn read_price(value: &Value) -> Option<Money> {
+    micros(&decimal(value)?).map(Money)
+}
+
+fn decimal(value: &Value) -> Option<String> {
+    match value {
+        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) => Some(text.trim().to_owned()),
+        _ => None,
+    }
+}
+
+/// A balance; a debt counts as no money.
 pub(crate) fn read(value: &Value) -> Option<Money> {
-    let text = match value {
-        Value::Number(number) => number.to_string(),
-        Value::String(text) => text.trim().to_owned(),
-        _ => return None,
-    };
+    let text = decimal(value)?;
     if let Some(debt) = text.strip_prefix('-') {
         return micros(debt).map(|_| Money(0));
     }

@@ -14,7 +14,8 @@ use std::fmt::{self, Write};
 pub struct Finished<'a> {
     pub id: TaskId,
     pub solution: &'a Map<String, Value>,
-    pub cost_micros: u64,
+    /// Left out of the reply if it is not known.
+    pub cost: Option<Money>,
     pub created_ms: u64,
     pub ended_ms: u64,
     /// Of whoever placed it.
@@ -98,8 +99,9 @@ fn finish(flavour: Flavour, finished: &Finished<'_>) -> Body {
     let facts = flavour.facts();
     let solution = serde_json::to_string(finished.solution).unwrap_or_else(|_| "{}".to_owned());
     let mut body = Body::new(0).text("status", facts.status_ready).raw("solution", &solution);
-    if facts.extras.cost {
-        let cost = money::write(Money(finished.cost_micros), 5);
+    // A price that is not known is left out: 0 would be a lie.
+    if let Some(cost) = finished.cost.filter(|_| facts.extras.cost) {
+        let cost = money::write(cost, 5);
         body = if facts.cost_is_string { body.text("cost", &cost) } else { body.raw("cost", &cost) };
     }
     if facts.extras.ip {
@@ -120,6 +122,12 @@ fn finish(flavour: Flavour, finished: &Finished<'_>) -> Body {
 #[must_use]
 pub fn error(flavour: Flavour, code: &str) -> (u16, String) {
     (error_status(flavour, code), fail(flavour, code).end())
+}
+
+/// An error with a reason of its own in place of what the code usually means.
+#[must_use]
+pub fn error_because(flavour: Flavour, code: &str, why: &str) -> String {
+    Body::new(error_id(flavour, code)).text("errorCode", code).text("errorDescription", why).end()
 }
 
 /// An error as a callback.
@@ -144,6 +152,40 @@ pub fn balance(flavour: Flavour, micros: u64) -> String {
     let body = Body::new(0).raw("balance", &money::write(Money(micros), 0));
     // Its clients read the packages that were bought; we sell none.
     if flavour == Flavour::CapSolver { body.raw("packages", "[]").end() } else { body.end() }
+}
+
+/// What a client may ask about what it spent and how busy the service is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statistic {
+    Spending,
+    App,
+    Queue,
+}
+
+impl Statistic {
+    #[must_use]
+    pub fn named(endpoint: &str) -> Option<Self> {
+        match endpoint.to_ascii_lowercase().as_str() {
+            "getspendingstats" => Some(Self::Spending),
+            "getappstats" => Some(Self::App),
+            "getqueuestats" => Some(Self::Queue),
+            _ => None,
+        }
+    }
+}
+
+/// A statistic without entries, well-formed: our own numbers are for the operator, and the provider's are not ours to tell.
+#[must_use]
+pub fn statistic(which: Statistic) -> String {
+    let body = Body::new(0);
+    match which {
+        Statistic::Spending => body.raw("data", "[]").end(),
+        Statistic::App => body.raw("chartData", "[]").end(),
+        Statistic::Queue => {
+            let names = ["waiting", "load", "bid", "speed", "total"];
+            names.into_iter().fold(body, |body, name| body.raw(name, "0")).end()
+        }
+    }
 }
 
 /// To a report, now or again.
@@ -174,7 +216,7 @@ mod tests {
         Finished {
             id: TaskId(74_327_409_378),
             solution,
-            cost_micros: 2990,
+            cost: Some(Money(2990)),
             created_ms: 1_692_863_536_999,
             ended_ms: 1_692_863_556_001,
             ip: "192.0.2.1",
@@ -193,6 +235,17 @@ mod tests {
         assert_eq!((&said["status"], &said["taskId"]), (&json!("idle"), &json!(uuid)));
         let said: Value = serde_json::from_str(&processing(Flavour::CapSolver, id)).unwrap();
         assert_eq!((&said["status"], &said["taskId"]), (&json!("processing"), &json!(uuid)));
+    }
+
+    #[test]
+    fn a_cost_that_is_not_known_is_left_out_and_a_free_answer_costs_nothing() {
+        let solution = Map::new();
+        for flavour in [Flavour::TwoCaptcha, Flavour::AntiCaptcha, Flavour::CapSolver, Flavour::CapMonster] {
+            let unknown = ready(flavour, &Finished { cost: None, ..finished(&solution) });
+            assert!(!unknown.contains("cost"), "{unknown}");
+        }
+        let free = ready(Flavour::TwoCaptcha, &Finished { cost: Some(Money(0)), ..finished(&solution) });
+        assert!(free.contains("\"cost\":\"0.00000\""), "{free}");
     }
 
     #[test]

@@ -84,6 +84,17 @@ pub fn solution(flavour: Flavour, kind: &str, goods: &Goods) -> Map<String, Valu
     solution
 }
 
+/// Adds the browser that a Turnstile token belongs to where the provider named none: the one that the order asked for, or
+/// an empty text in dialects whose clients fail without the field.
+pub fn name_the_agent(flavour: Flavour, kind: &str, asked: Option<&str>, solution: &mut Map<String, Value>) {
+    if kind != "turnstile" || solution.contains_key("userAgent") {
+        return;
+    }
+    if let Some(agent) = asked.or(flavour.facts().turnstile_has_agent.then_some("")) {
+        solution.insert("userAgent".to_owned(), Value::from(agent));
+    }
+}
+
 /// The classic protocol has been seen to name the puzzle in every field.
 fn bare(kind: &str, name: String) -> String {
     match name.strip_prefix("geetest_") {

@@ -3,6 +3,7 @@
 //! classic protocol: an order placed through one door is joined through the other.
 
 mod field;
+mod leaves;
 mod proxy;
 mod rows;
 mod table;
@@ -17,6 +18,11 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use table::{COMMON, Name, PLAIN, Row, Shape};
 
+pub(crate) use proxy::{is_field as is_proxy_field, understand as read_proxy};
+
+pub use leaves::{Leaf, leaves};
+pub(crate) use leaves::{alias, stems, tells, types, wire_names};
+
 /// What a client wants, in the words of the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -30,6 +36,10 @@ pub enum BadTask {
     NoType,
     #[error("`{field}` is not a file in base64")]
     NotBase64 { field: String },
+    #[error(
+        "`{one}` and `{other}` are two names of one parameter, and their values differ: send one of them"
+    )]
+    SaidTwice { one: String, other: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +48,8 @@ pub enum CannotSpell {
     NoType { kind: String },
     #[error("the proxy is not written as host:port or login:pass@host:port")]
     Proxy,
+    #[error("`{name}` is what the task calls another parameter: give it by that name, or leave it out")]
+    Overwritten { name: String },
 }
 
 impl Row {
@@ -54,10 +66,15 @@ impl Row {
         is_named && (self.told_by.is_empty() || self.told_by.iter().any(|(path, said)| tells(path, *said)))
     }
 
-    /// Where it stands in the list, and what it is; the earlier, the more it counts.
-    fn name_of(&self, theirs: &str) -> Option<(usize, Name)> {
-        let all = self.names.iter().chain(COMMON).enumerate();
-        all.map(|(at, name)| (at, *name)).find(|(_, name)| name.theirs.eq_ignore_ascii_case(theirs))
+    /// What this field is. The names of one flavour count everywhere.
+    fn name_of(&self, theirs: &str) -> Option<Name> {
+        let usual = self.names.iter().chain(COMMON).find(|name| name.theirs.eq_ignore_ascii_case(theirs));
+        let own = || {
+            let (_, ours, theirs) =
+                self.elsewhere.iter().find(|(_, _, own)| own.eq_ignore_ascii_case(theirs))?;
+            self.names.iter().find(|name| name.ours == *ours).map(|usual| Name { theirs, ..*usual })
+        };
+        usual.copied().or_else(own)
     }
 
     fn name_for(&self, flavour: Flavour, ours: &str) -> Option<Name> {
@@ -98,8 +115,8 @@ pub fn understand(task: &Map<String, Value>) -> Result<Wanted, BadTask> {
     let row = TABLE.iter().find(|row| row.is_told_by(&stem, task)).unwrap_or(&PLAIN);
     let kind = if row.kind.is_empty() { named } else { row.kind };
     let is_proxyless = !row.kind.is_empty() && named.to_ascii_lowercase().ends_with("proxyless");
-    let mut params = BTreeMap::new();
-    let mut places = BTreeMap::new();
+    let mut params: BTreeMap<String, Param> = BTreeMap::new();
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
     let mut texts = Vec::new();
     for (theirs, value) in field::flatten(task, row) {
         let is_about_talk = theirs == "type" || CONTROL.contains(&theirs.as_str());
@@ -110,22 +127,23 @@ pub fn understand(task: &Map<String, Value>) -> Result<Wanted, BadTask> {
         {
             continue;
         }
-        let (place, name) = match row.name_of(&theirs) {
-            Some((place, name)) => (place, Some(name)),
-            None => (usize::MAX, None),
-        };
+        let name = row.name_of(&theirs);
         let ours = name.map_or(theirs.as_str(), |name| name.ours);
-        if places.get(ours).is_some_and(|taken| *taken <= place) {
-            continue;
-        }
         let shape = name.map_or(Shape::Text, |name| name.shape);
         let read = field::read(shape, &value).ok_or(BadTask::NotBase64 { field: theirs.clone() })?;
         if name.is_none() && field::looks_otherwise(&value) {
             texts.push(theirs.clone());
         }
-        if let Some(param) = read {
-            places.insert(ours.to_owned(), place);
-            params.insert(ours.to_owned(), param);
+        let Some(param) = read else { continue };
+        match params.get(ours) {
+            Some(said) if *said != param => {
+                let one = names.remove(ours).unwrap_or_else(|| ours.to_owned());
+                return Err(BadTask::SaidTwice { one, other: theirs });
+            }
+            _ => {
+                params.insert(ours.to_owned(), param);
+                names.insert(ours.to_owned(), theirs);
+            }
         }
     }
     if !texts.is_empty() {
@@ -139,6 +157,16 @@ pub fn understand(task: &Map<String, Value>) -> Result<Wanted, BadTask> {
         proxy::understand(task, &mut params);
     }
     Ok(Wanted { kind: kind.to_owned(), params })
+}
+
+/// Ours for a text of theirs, as [`understand`] reads it.
+pub(crate) fn read_as(shape: Shape, text: &str) -> Option<Option<Param>> {
+    field::read(shape, &Value::from(text))
+}
+
+/// Theirs, with the type that it looks like.
+pub(crate) fn written(param: &Param) -> Option<Value> {
+    field::write(None, param)
 }
 
 /// A wish that is not there, written out: `nocache` is CapMonster's.
@@ -175,12 +203,18 @@ pub fn spell(
         let was_text = texts.split('\n').any(|text| text == theirs);
         let shape = name.map(|name| name.shape).or(was_text.then_some(Shape::Text));
         if let Some(value) = field::write(shape, param) {
-            field::put(&mut task, theirs, value);
+            let is_taken =
+                row.name_of(theirs).is_some_and(|name| name.ours != *ours) || is_reserved(row, theirs);
+            if (name.is_none() && is_taken) || !field::put(&mut task, theirs, value) {
+                return Err(CannotSpell::Overwritten { name: ours.clone() });
+            }
         }
     }
     for (theirs, said, shape) in row.marks {
-        if let Some(value) = field::write(Some(*shape), &Param::from(*said)) {
-            field::put(&mut task, theirs, value);
+        if let Some(value) = field::write(Some(*shape), &Param::from(*said))
+            && !field::put(&mut task, theirs, value)
+        {
+            return Err(CannotSpell::Overwritten { name: (*theirs).to_owned() });
         }
     }
     for name in row.packed {
@@ -207,6 +241,12 @@ pub fn spell(
     }
     task.insert("type".to_owned(), Value::from(named));
     Ok(task)
+}
+
+/// Whether we write this field ourselves.
+fn is_reserved(row: &Row, theirs: &str) -> bool {
+    let is_mark = row.marks.iter().any(|(mark, ..)| mark.eq_ignore_ascii_case(theirs));
+    is_mark || theirs.eq_ignore_ascii_case("type") || proxy::is_field(theirs)
 }
 
 fn type_of<'a>(row: &Row, flavour: Flavour, kind: &'a str, has_proxy: bool) -> &'a str {

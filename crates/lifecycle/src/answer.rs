@@ -6,11 +6,11 @@ use alloc::string::String;
 use core::fmt;
 use core::time::Duration;
 
-/// Millionths of the provider's currency unit; floats do not belong in books.
+/// Millionths of the unit of the account's currency, which the node's settings name. Floats are never used for money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct Money(pub u64);
 
-/// As a decimal with no more places than it needs, such as `0.00299`. No currency is named, because no provider names one.
+/// As a decimal with no more places than it needs, such as `0.00299`, without the currency.
 impl fmt::Display for Money {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(micros) = self;
@@ -40,6 +40,16 @@ impl Goods {
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
+
+    /// Whether it is a web page. No provider sells one: it is what a proxy or a server on the way says when it fails.
+    #[must_use]
+    pub fn is_a_page(&self) -> bool {
+        const BEGINNINGS: [&str; 6] = ["<!doctype", "<html", "<head", "<body", "<script", "<?xml"];
+        let text = self.text.trim_start();
+        let begins =
+            |with: &&str| text.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with));
+        BEGINNINGS.iter().any(begins)
+    }
 }
 
 impl fmt::Debug for Goods {
@@ -55,7 +65,8 @@ pub struct Delivery {
     pub goods: Goods,
     /// When the provider says that it solved the task; most do not say.
     pub solved_at: Option<Timestamp>,
-    pub cost: Money,
+    /// What the provider says that it cost. `None` if it does not say; `Some(Money(0))` if it says that it is free.
+    pub cost: Option<Money>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,13 +78,14 @@ pub struct Answer {
     pub earliest: Timestamp,
     /// `None` for answers that live for ever.
     pub expires: Option<Timestamp>,
-    pub cost: Money,
+    /// What it cost: as the provider says, or else by the price list. `None` if that is not known, which is not 0.
+    pub cost: Option<Money>,
 }
 
 impl Answer {
-    /// Whether it still has `min_life` ahead of it at `now`.
+    /// Whether it is alive at `now`, and still has `min_life` ahead of it.
     #[must_use]
     pub fn is_good_for(&self, min_life: Duration, now: Timestamp) -> bool {
-        self.expires.is_none_or(|expires| now + min_life <= expires)
+        self.expires.is_none_or(|expires| now < expires && now + min_life <= expires)
     }
 }

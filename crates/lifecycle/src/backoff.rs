@@ -58,16 +58,16 @@ mod tests {
         let seconds = |preset| -> [f32; 9] {
             core::array::from_fn(|n| no_jitter(preset).pause(u32::try_from(n).unwrap(), 0).as_secs_f32())
         };
-        assert_eq!(seconds(Preset::Default), [1., 2., 4., 8., 16., 32., 60., 60., 60.]);
+        assert_eq!(seconds(Preset::Patient), [1., 2., 4., 8., 16., 32., 60., 60., 60.]);
         assert_eq!(seconds(Preset::Conservative), [2., 4., 8., 16., 32., 64., 120., 120., 120.]);
         assert_eq!(seconds(Preset::Aggressive), [0.5, 1., 2., 4., 8., 16., 30., 30., 30.]);
-        assert_eq!(no_jitter(Preset::Default).pause(u32::MAX, 0), Duration::from_secs(60));
+        assert_eq!(no_jitter(Preset::Patient).pause(u32::MAX, 0), Duration::from_secs(60));
     }
 
     #[test]
     fn jitter_is_added_evenly_within_its_range_and_is_the_same_for_the_same_grain() {
         for (preset, most) in
-            [(Preset::Default, 1000), (Preset::Conservative, 2000), (Preset::Aggressive, 500)]
+            [(Preset::Patient, 1000), (Preset::Conservative, 2000), (Preset::Aggressive, 500)]
         {
             let (mut sum, mut least, mut greatest) = (0u64, u64::MAX, 0);
             for grain in 0..10_000 {
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn full_jitter_spreads_the_whole_wait() {
-        let full = Backoff { jitter: Jitter::Full, ..Preset::Default.backoff() };
+        let full = Backoff { jitter: Jitter::Full, ..Preset::Patient.backoff() };
         let waits = || (0..10_000).map(|grain| millis(full.pause(3, grain)));
         assert!(waits().all(|wait| wait <= 8_000));
         assert!(waits().any(|wait| wait < 100) && waits().any(|wait| wait > 7_900));

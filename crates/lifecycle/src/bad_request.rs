@@ -11,20 +11,76 @@ use core::time::Duration;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BadRequest {
-    MissingField { kind: String, field: &'static str },
-    NotAPageAddress { field: String, why: &'static str },
-    NotText { field: String },
-    NotAFile { field: String },
-    FileTooSmall { field: String, bytes: usize, bytes_min: usize },
-    FileTooLarge { field: String, bytes: usize, bytes_max: usize },
-    TextTooLong { field: String, bytes: usize, bytes_max: usize },
-    TooManyParams { found: usize },
-    BadParamName { name: String },
-    BadKindName { name: String },
-    BadTenant { bytes: usize },
-    IdempotencyKeyLength { bytes: usize },
-    LifeNotToBeHad { wanted: Duration, most: Duration },
-    BadPatience { wanted: Duration },
+    MissingField {
+        kind: String,
+        field: &'static str,
+    },
+    NotAPageAddress {
+        field: String,
+        why: &'static str,
+    },
+    NotText {
+        field: String,
+    },
+    NotAFile {
+        field: String,
+    },
+    FileTooSmall {
+        field: String,
+        bytes: usize,
+        bytes_min: usize,
+    },
+    FileTooLarge {
+        field: String,
+        bytes: usize,
+        bytes_max: usize,
+    },
+    TextTooLong {
+        field: String,
+        bytes: usize,
+        bytes_max: usize,
+    },
+    TooManyParams {
+        found: usize,
+    },
+    BadParamName {
+        name: String,
+    },
+    BadKindName {
+        name: String,
+    },
+    MisspeltKind {
+        name: String,
+        meant: String,
+    },
+    MisspeltParam {
+        kind: String,
+        name: String,
+        meant: String,
+    },
+    /// A parameter that makes it an order of another kind, or of two.
+    OtherKind {
+        kind: String,
+        name: String,
+    },
+    /// Two names of one parameter, with different values.
+    SaidTwice {
+        one: String,
+        other: String,
+    },
+    BadTenant {
+        bytes: usize,
+    },
+    IdempotencyKeyLength {
+        bytes: usize,
+    },
+    LifeNotToBeHad {
+        wanted: Duration,
+        most: Duration,
+    },
+    BadPatience {
+        wanted: Duration,
+    },
 }
 
 impl core::error::Error for BadRequest {}
@@ -72,6 +128,28 @@ impl fmt::Display for BadRequest {
                 f,
                 "`{}` is not a kind: its name must have 1 to {KIND_BYTES_MAX} bytes and no control characters",
                 Shown(name)
+            ),
+            Self::MisspeltKind { name, meant } => {
+                write!(f, "there is no kind of order called `{}`: did you mean `{meant}`?", Shown(name))
+            }
+            Self::MisspeltParam { kind, name, meant } => write!(
+                f,
+                "orders of kind {} have no parameter `{}`: did you mean `{meant}`?",
+                Shown(kind),
+                Shown(name)
+            ),
+            Self::OtherKind { kind, name } => write!(
+                f,
+                "`{}` asks for another kind than {}: order that kind, or leave `{}` out",
+                Shown(name),
+                Shown(kind),
+                Shown(name)
+            ),
+            Self::SaidTwice { one, other } => write!(
+                f,
+                "`{}` and `{}` are two names of one parameter, and their values differ: send one of them",
+                Shown(one),
+                Shown(other)
             ),
             Self::BadTenant { bytes } => {
                 write!(

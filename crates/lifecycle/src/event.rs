@@ -2,26 +2,28 @@
 //! imperative an effect.
 
 use crate::answer::{Answer, Delivery};
-use crate::fault::Fault;
+use crate::fault::{Evidence, Fault};
 use crate::key::Key;
 use crate::order::Attempt;
 use crate::time::Timestamp;
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::time::Duration;
 
-/// What became of a submit. There is no `Result`: whoever made the call must say whether silence means *never
-/// arrived* (a refusal of class unreachable) or *who knows*. That one decision is where the money is.
+/// What became of a submit. There is no `Result`: the adapter must say whether the provider certainly did not take the
+/// task (`Rejected`) or may have taken it (`InDoubt`). Money depends on that one decision, so a [`Fault`] has no class
+/// for a doubt: an adapter cannot call a doubt a rejection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubmitOutcome {
     /// Taken; the provider's name for the task.
     Accepted { task: String },
     /// Taken and solved in the same breath.
     Answered(Delivery),
-    /// Certainly not taken.
-    Refused(Fault),
-    /// It may have been taken.
-    Unknown,
+    /// Certainly not taken, and why.
+    Rejected(Fault),
+    /// It may have been taken, and what was seen.
+    InDoubt(Evidence),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +63,20 @@ pub enum Word {
     Faulted(Fault),
 }
 
+/// A time in which a callback may have come and got no answer from us, so that the provider had to repeat it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Outage {
+    pub from: Timestamp,
+    pub to: Timestamp,
+}
+
+/// When a callback arrived, and every known time before that in which callbacks could not arrive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    pub at: Timestamp,
+    pub outages: Vec<Outage>,
+}
+
 /// Which way an answer came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
@@ -98,6 +114,8 @@ pub enum Event {
         attempt: u32,
         task: Option<String>,
         word: Word,
+        /// `None`: not known when it arrived, so only what was known before it counts.
+        receipt: Option<Receipt>,
     },
     /// The spare answer of this attempt now stands in the stock, as an order of its own.
     Stocked {
@@ -147,6 +165,18 @@ pub enum Event {
     Told {
         listener: u32,
         outcome: TellOutcome,
+    },
+    /// The store forgot this order, and this is how a node remembers it. Other nodes may remember more: nothing is submitted
+    /// before `others_by`.
+    PutBack {
+        others_by: Timestamp,
+    },
+    /// The store has lost the last steps of this order, and no node remembers them.
+    Lost,
+    /// The store forgot an earlier record of the same order, made at `born`, and these are its attempts.
+    Recalled {
+        born: Timestamp,
+        attempts: Vec<Attempt>,
     },
 }
 

@@ -9,8 +9,6 @@ pub enum FaultClass {
     Busy,
     /// Nothing was sent: refused, no such host, no TLS.
     Unreachable,
-    /// Sent, and then no word.
-    Unknown,
     /// Taken, tried, and given up by the provider.
     Unsolvable,
     /// The account has no money.
@@ -24,10 +22,9 @@ pub enum FaultClass {
 }
 
 impl FaultClass {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 7] = [
         Self::Busy,
         Self::Unreachable,
-        Self::Unknown,
         Self::Unsolvable,
         Self::Broke,
         Self::Account,
@@ -40,13 +37,62 @@ impl FaultClass {
         match self {
             Self::Busy => "busy",
             Self::Unreachable => "unreachable",
-            Self::Unknown => "unknown",
             Self::Unsolvable => "unsolvable",
             Self::Broke => "broke",
             Self::Account => "account",
             Self::Caller => "caller",
             Self::UnknownCode => "unknown code",
         }
+    }
+}
+
+/// What the table has a rule for: a fault of each class, and an attempt in doubt. A doubt is no fault, because the
+/// provider may have taken the task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Signal {
+    Fault(FaultClass),
+    InDoubt,
+}
+
+impl Signal {
+    pub const ALL: [Self; 8] = [
+        Self::Fault(FaultClass::Busy),
+        Self::Fault(FaultClass::Unreachable),
+        Self::InDoubt,
+        Self::Fault(FaultClass::Unsolvable),
+        Self::Fault(FaultClass::Broke),
+        Self::Fault(FaultClass::Account),
+        Self::Fault(FaultClass::Caller),
+        Self::Fault(FaultClass::UnknownCode),
+    ];
+
+    /// Its place in [`Signal::ALL`].
+    #[must_use]
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Fault(FaultClass::Busy) => 0,
+            Self::Fault(FaultClass::Unreachable) => 1,
+            Self::InDoubt => 2,
+            Self::Fault(FaultClass::Unsolvable) => 3,
+            Self::Fault(FaultClass::Broke) => 4,
+            Self::Fault(FaultClass::Account) => 5,
+            Self::Fault(FaultClass::Caller) => 6,
+            Self::Fault(FaultClass::UnknownCode) => 7,
+        }
+    }
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fault(class) => class.name(),
+            Self::InDoubt => "in doubt",
+        }
+    }
+}
+
+impl From<FaultClass> for Signal {
+    fn from(class: FaultClass) -> Self {
+        Self::Fault(class)
     }
 }
 
@@ -75,6 +121,31 @@ impl Fault {
     #[must_use]
     pub fn saying(mut self, said: &str) -> Self {
         if said.trim() != self.code {
+            self.said = cut(said.into(), SAID_BYTES_MAX);
+        }
+        self
+    }
+}
+
+/// What was seen of a submit that the provider may have taken; empty if nothing was, as after a crash of ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// In short: `HTTP 502`, or why the connection ended.
+    pub seen: String,
+    /// The reply as it came, where that is more; cut short, and without secrets.
+    pub said: String,
+}
+
+impl Evidence {
+    #[must_use]
+    pub fn new(seen: impl Into<String>) -> Self {
+        Self { seen: cut(seen.into(), CODE_BYTES_MAX), said: String::new() }
+    }
+
+    /// With the reply as it came. The adapter has taken every secret out of it.
+    #[must_use]
+    pub fn saying(mut self, said: &str) -> Self {
+        if said.trim() != self.seen {
             self.said = cut(said.into(), SAID_BYTES_MAX);
         }
         self
@@ -122,33 +193,50 @@ pub enum Reaction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultRule {
     pub remedy: Remedy,
-    /// How often one life of an order may be tried again because of this class.
-    pub limit: u8,
+    /// How often one life of an order may be tried again because of this class; `None`: until its deadline.
+    pub limit: Option<u8>,
     pub provider: Reaction,
 }
 
-/// One rule for each class.
+/// One rule for each [signal](Signal), in the order of [`Signal::ALL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultTable([FaultRule; 8]);
 
+impl FaultRule {
+    #[must_use]
+    pub fn is_spent(&self, retries: u8) -> bool {
+        self.limit.is_some_and(|limit| retries >= limit)
+    }
+}
+
 impl FaultTable {
-    pub const DEFAULT: Self = Self([
-        FaultRule { remedy: Remedy::BackOff, limit: 5, provider: Reaction::Slow },
-        FaultRule { remedy: Remedy::BackOff, limit: 3, provider: Reaction::Trip },
-        FaultRule { remedy: Remedy::BackOff, limit: 3, provider: Reaction::Trip },
-        FaultRule { remedy: Remedy::AtOnce, limit: 2, provider: Reaction::Nothing },
-        FaultRule { remedy: Remedy::Hold, limit: 0, provider: Reaction::Pause },
-        FaultRule { remedy: Remedy::Hold, limit: 0, provider: Reaction::Pause },
-        FaultRule { remedy: Remedy::Tell, limit: 0, provider: Reaction::Nothing },
-        FaultRule { remedy: Remedy::BackOff, limit: 2, provider: Reaction::Slow },
+    /// The limits of [`Preset::Standard`](crate::Preset::Standard).
+    pub const STANDARD: Self = Self([
+        FaultRule { remedy: Remedy::BackOff, limit: Some(5), provider: Reaction::Slow },
+        FaultRule { remedy: Remedy::BackOff, limit: Some(3), provider: Reaction::Trip },
+        FaultRule { remedy: Remedy::BackOff, limit: Some(3), provider: Reaction::Trip },
+        FaultRule { remedy: Remedy::AtOnce, limit: Some(2), provider: Reaction::Nothing },
+        FaultRule { remedy: Remedy::Hold, limit: Some(0), provider: Reaction::Pause },
+        FaultRule { remedy: Remedy::Hold, limit: Some(0), provider: Reaction::Pause },
+        FaultRule { remedy: Remedy::Tell, limit: Some(0), provider: Reaction::Nothing },
+        FaultRule { remedy: Remedy::BackOff, limit: Some(2), provider: Reaction::Slow },
     ]);
 
+    /// As [`Self::STANDARD`], but what costs nothing and says nothing about the order is tried until its deadline: the provider
+    /// has no room, or cannot be reached.
+    pub const PATIENT: Self = {
+        let mut table = Self::STANDARD;
+        table.0[Signal::Fault(FaultClass::Busy).index()].limit = None;
+        table.0[Signal::Fault(FaultClass::Unreachable).index()].limit = None;
+        table
+    };
+
     #[must_use]
-    pub const fn rule(&self, class: FaultClass) -> FaultRule {
-        self.0[class as usize]
+    pub fn rule(&self, signal: impl Into<Signal>) -> FaultRule {
+        self.0[signal.into().index()]
     }
 
-    pub const fn set(&mut self, class: FaultClass, rule: FaultRule) {
-        self.0[class as usize] = rule;
+    pub fn set(&mut self, signal: impl Into<Signal>, rule: FaultRule) {
+        self.0[signal.into().index()] = rule;
     }
 }

@@ -94,6 +94,12 @@ impl Key {
         Self(digester.number(slot.number.into()).number(slot.generation).finish())
     }
 
+    /// The same key under a secret, so that nobody who sees it can try out what it stands for.
+    #[must_use]
+    pub fn hidden(self, secret: Option<&[u8; 32]>) -> Self {
+        Self(hidden("quittance/key/1", self.0, secret))
+    }
+
     /// In whose name an order takes from the shelf: another one in each life and after each attempt, so that whoever was slow
     /// can neither use nor give back what was taken for a later need.
     #[must_use]
@@ -146,6 +152,18 @@ impl Key {
     pub fn short(&self) -> String {
         alloc::format!("{self}")[..12].into()
     }
+}
+
+impl Target {
+    /// The same target under a secret, so that nobody who sees it can try out what it stands for.
+    #[must_use]
+    pub fn hidden(self, secret: Option<&[u8; 32]>) -> Self {
+        Self(hidden("quittance/hidden-target/1", self.0, secret))
+    }
+}
+
+fn hidden(purpose: &str, digest: [u8; 32], secret: Option<&[u8; 32]>) -> [u8; 32] {
+    secret.map_or(digest, |secret| Digester::new(purpose).part(secret).part(&digest).finish())
 }
 
 fn hex(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {

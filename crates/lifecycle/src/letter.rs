@@ -4,7 +4,7 @@
 use crate::afterwards::Telling;
 use crate::answer::Money;
 use crate::event::Event;
-use crate::order::{DeadCause, Order, Phase, Progress};
+use crate::order::{Attempt, DeadCause, Order, Phase, Progress};
 use crate::policy::Policy;
 use crate::time::Timestamp;
 use crate::transition::{Decision, transition};
@@ -22,11 +22,19 @@ pub enum LetterCause {
     Delivery,
     /// The record is there and cannot be understood.
     Unreadable,
+    /// The store forgot the order, or the last steps of it.
+    StoreForgot,
 }
 
 impl LetterCause {
-    pub const ALL: [Self; 5] =
-        [Self::RetriesSpent, Self::Deadline, Self::Doubt, Self::Delivery, Self::Unreadable];
+    pub const ALL: [Self; 6] = [
+        Self::RetriesSpent,
+        Self::Deadline,
+        Self::Doubt,
+        Self::Delivery,
+        Self::Unreadable,
+        Self::StoreForgot,
+    ];
 
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -36,6 +44,7 @@ impl LetterCause {
             Self::Doubt => "doubt",
             Self::Delivery => "delivery",
             Self::Unreadable => "unreadable",
+            Self::StoreForgot => "store_forgot",
         }
     }
 
@@ -107,16 +116,22 @@ pub struct Letter {
     /// In words.
     pub why: String,
     pub since: Timestamp,
-    /// What its answers have cost so far, as far as anybody told.
-    pub spent: Money,
+    /// What its answers have cost so far; `None` if it has answers and no price of them is known.
+    pub spent: Option<Money>,
 }
 
 impl Order {
-    /// What was paid for answers that were bought for this order, in all lives that it remembers.
+    /// What was paid for answers that were bought for this order, in all lives that it remembers, as far as prices are
+    /// known. `None` if there are answers and no price of them is known: that is not 0.
     #[must_use]
-    pub fn spent(&self) -> Money {
-        let own = self.attempts.iter().filter(|attempt| attempt.made_for.is_none());
-        Money(own.fold(0, |sum, attempt| sum.saturating_add(attempt.cost.0)))
+    pub fn spent(&self) -> Option<Money> {
+        let own = || self.attempts.iter().filter(|attempt| attempt.made_for.is_none());
+        let is_answered =
+            |attempt: &&Attempt| matches!(attempt.progress, Progress::Answered | Progress::Spare { .. });
+        let is_unpriced = own().filter(is_answered).any(|attempt| attempt.cost.is_none());
+        let costs = || own().filter_map(|attempt| attempt.cost);
+        let is_known = !is_unpriced || costs().next().is_some();
+        is_known.then(|| Money(costs().fold(0, |sum, Money(cost)| sum.saturating_add(cost))))
     }
 
     /// The order as a dead letter, if it is one.
@@ -128,11 +143,20 @@ impl Order {
         let spent = self.spent();
         if let Phase::Dead { cause, at } = &self.phase {
             let named = match cause {
-                DeadCause::Spent(_) => LetterCause::RetriesSpent,
-                DeadCause::Deadline => LetterCause::Deadline,
+                DeadCause::Spent(_) | DeadCause::DoubtsSpent(_) => LetterCause::RetriesSpent,
+                DeadCause::Deadline | DeadCause::NotTaken(_) => LetterCause::Deadline,
                 DeadCause::Doubt => LetterCause::Doubt,
+                DeadCause::StoreForgot => LetterCause::StoreForgot,
             };
             return Some(Letter { cause: named, why: cause.to_string(), since: *at, spent });
+        }
+        if let Some(since) = self.put_back {
+            let phase = self.phase.name();
+            let why = format!(
+                "the store forgot it; a node put it back as it knew it, and it goes on: it is {phase} now; compare the provider's \
+                 list, then drop this entry"
+            );
+            return Some(Letter { cause: LetterCause::StoreForgot, why, since, spent });
         }
         let untold = || {
             self.listeners.iter().filter_map(|listener| match &listener.telling {

@@ -34,10 +34,12 @@ pub use afterwards::{Listener, Passing, Report, Telling};
 pub use answer::{Answer, Delivery, Goods, Money};
 pub use backoff::{Backoff, Jitter};
 pub use bad_request::BadRequest;
-pub use event::{Effect, Event, Gate, PollOutcome, ReportOutcome, SubmitOutcome, TellOutcome, Via, Word};
-pub use fault::{Fault, FaultClass, FaultRule, FaultTable, Reaction, Remedy};
+pub use event::{
+    Effect, Event, Gate, Outage, PollOutcome, Receipt, ReportOutcome, SubmitOutcome, TellOutcome, Via, Word,
+};
+pub use fault::{Evidence, Fault, FaultClass, FaultRule, FaultTable, Reaction, Remedy, Signal};
 pub use key::{Key, KeyError, KeyHead, Target};
-pub use kind::{Field, Identity, Kind, Shape};
+pub use kind::{Field, HostRules, Identity, Kind, Role, Shape};
 pub use letter::{Letter, LetterCause, LetterFilter, OnReplay};
 pub use order::{Attempt, DeadCause, FailCause, HandOut, Order, Phase, Progress};
 pub use policy::{Pace, Policy, Preset, WithoutWord};

@@ -3,7 +3,7 @@
 
 use crate::afterwards::{Listener, Report};
 use crate::answer::{Answer, Money};
-use crate::fault::{Fault, FaultClass};
+use crate::fault::{Evidence, Fault, Signal};
 use crate::key::{Key, Target};
 use crate::story::{Beat, Story};
 use crate::terms::{Reuse, Terms};
@@ -81,9 +81,15 @@ pub enum FailCause {
 pub enum DeadCause {
     /// The retries for this fault are used up.
     Spent(Fault),
+    /// The retries for attempts in doubt are used up, and what was seen of the last one.
+    DoubtsSpent(Evidence),
     Deadline,
+    /// The deadline was reached before the provider took the task, and the last fault that it was met with.
+    NotTaken(Option<Fault>),
     /// Nobody knows whether it was paid for, and only a person may decide to pay again.
     Doubt,
+    /// The store has lost what was written about it last, so what was paid for is not known.
+    StoreForgot,
 }
 
 impl fmt::Display for DeadCause {
@@ -97,8 +103,23 @@ impl fmt::Display for DeadCause {
                     fault.code.escape_debug()
                 )
             }
+            Self::DoubtsSpent(Evidence { seen, .. }) if seen.is_empty() => {
+                f.write_str("retries for attempts in doubt are used up")
+            }
+            Self::DoubtsSpent(Evidence { seen, .. }) => {
+                write!(f, "retries for attempts in doubt are used up, last: {}", seen.escape_debug())
+            }
             Self::Deadline => f.write_str("the deadline was reached"),
+            Self::NotTaken(None) => {
+                f.write_str("the deadline was reached before the provider could be given the task")
+            }
+            Self::NotTaken(Some(fault)) => {
+                write!(f, "the deadline was reached before the provider took the task, last: {fault}")
+            }
             Self::Doubt => f.write_str("nobody knows whether it was paid for"),
+            Self::StoreForgot => {
+                f.write_str("the store has lost the last steps of this order: what was paid for is not known")
+            }
         }
     }
 }
@@ -146,8 +167,11 @@ pub struct Attempt {
     pub report: Option<Report>,
     /// The order that it was made for, if its answer came from the shelf.
     pub made_for: Option<Key>,
-    /// What its answer cost, once it has come; nothing if nobody told.
-    pub cost: Money,
+    /// What its answer cost, once it has come. `None` is "not known"; `Some(Money(0))` is "free".
+    pub cost: Option<Money>,
+    /// Where it comes from, if the store forgot the record that it was made for: the birth of that record, and its number there.
+    /// Callbacks name it by these.
+    pub former: Option<(Timestamp, u32)>,
 }
 
 impl Attempt {
@@ -171,18 +195,41 @@ pub struct Order {
     pub deadline: Timestamp,
     /// Whether anybody is entitled to the answer. If not, it goes to the stock.
     pub wanted: bool,
+    /// Whether the answer that stands has an expiry and has not reached a caller yet: if it expires so, it is waste.
+    pub uncollected: bool,
     pub phase: Phase,
     pub attempts: Vec<Attempt>,
     /// The number of the last attempt, of any life.
     pub last_attempt: u32,
     /// Retries in this life, by fault class. They survive every resubmission.
-    pub retries: [u8; FaultClass::ALL.len()],
+    pub retries: [u8; Signal::ALL.len()],
     /// How often an attempt was made while an earlier one may have been paid for, in all lives.
     pub possible_doubles: u32,
     /// Who is to be called when it has come to something.
     pub listeners: Vec<Listener>,
     pub last_listener: u32,
+    /// When a node put this order back after the store had forgotten it; until a person has seen it.
+    pub put_back: Option<Timestamp>,
     pub story: Story,
+}
+
+impl Order {
+    /// This order as it was before a person dropped it, if `letter` is what it was then. What has been learned of its
+    /// attempts since stays: money that was spent is not forgotten.
+    #[must_use]
+    pub fn taken_back(&self, letter: &Self) -> Option<Self> {
+        let is_same = (self.key, self.born, self.life) == (letter.key, letter.born, letter.life);
+        if !is_same || self.needs_a_person() || !letter.needs_a_person() {
+            return None;
+        }
+        let phase = match (&self.phase, &letter.phase) {
+            (Phase::Failed { cause: FailCause::Cancelled, .. }, dead @ Phase::Dead { .. }) => dead.clone(),
+            // Only the call about it was dropped.
+            (now, then) if now == then => now.clone(),
+            _ => return None,
+        };
+        Some(Self { phase, wanted: letter.wanted, listeners: letter.listeners.clone(), ..self.clone() })
+    }
 }
 
 impl Phase {
@@ -228,7 +275,7 @@ pub enum HandOut<'a> {
     NotYet,
     /// Good, and to be shared.
     Answer(&'a Answer),
-    /// Good, but it must be claimed first: it goes to one only.
+    /// Good, but it must be claimed first: it goes to one only, or this caller is the first to have it.
     Claim,
     /// There was an answer; it has too little life left.
     Expired,
@@ -261,6 +308,7 @@ impl Order {
             Phase::Solving { poll_at, .. } => Some(self.deadline.min(*poll_at)),
             Phase::Submitting { until, .. } => Some(*until),
             Phase::Solved { answer, .. } if self.must_be_claimed() => answer.expires,
+            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } if self.uncollected => answer.expires,
             _ => None,
         }
     }
@@ -325,7 +373,7 @@ impl Order {
     /// When the record may be forgotten. Never while anything is owed, and dead letters never by themselves.
     #[must_use]
     pub fn forget_at(&self) -> Option<Timestamp> {
-        if self.due().is_some() || self.has_dead_listener() {
+        if self.due().is_some() || self.has_dead_listener() || self.put_back.is_some() {
             return None;
         }
         let settled = match &self.phase {
@@ -338,15 +386,19 @@ impl Order {
         Some(settled + self.terms.keep)
     }
 
-    /// What somebody who needs `min_life` can have of this order now.
+    /// What a caller that needs `min_life` can have of this order now. An answer from the stock keeps its margin.
     #[must_use]
     pub fn hand_out(&self, by: Key, min_life: Duration, now: Timestamp) -> HandOut<'_> {
+        let min_life = if self.is_supplied() { min_life.max(self.terms.margin) } else { min_life };
         match &self.phase {
             _ if self.phase.is_open() && !self.wanted => HandOut::Failed(&FailCause::Cancelled),
             Phase::Solved { answer, .. } if !answer.is_good_for(min_life, now) => HandOut::Expired,
-            Phase::Solved { .. } if self.must_be_claimed() => HandOut::Claim,
+            Phase::Solved { .. } if self.must_be_claimed() || self.uncollected => HandOut::Claim,
             Phase::Solved { answer, .. } => HandOut::Answer(answer),
             Phase::Taken { by: owner, .. } if *owner != by => HandOut::TakenByAnother,
+            Phase::Taken { answer, .. } if answer.is_good_for(min_life, now) && self.uncollected => {
+                HandOut::Claim
+            }
             Phase::Taken { answer, .. } if answer.is_good_for(min_life, now) => HandOut::Answer(answer),
             Phase::Taken { .. } | Phase::Spoiled { .. } => HandOut::Expired,
             Phase::Failed { cause, .. } => HandOut::Failed(cause),

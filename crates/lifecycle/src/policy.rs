@@ -2,7 +2,7 @@
 //! the operator's settings, and what the solve times of the order's kind have taught it.
 
 use crate::backoff::{Backoff, Jitter};
-use crate::fault::{FaultClass, FaultTable, Remedy};
+use crate::fault::{FaultClass, FaultTable, Remedy, Signal};
 use core::time::Duration;
 
 /// How long answers of a kind take, as percentiles of what was seen.
@@ -45,8 +45,13 @@ pub struct Policy {
     pub task_life: Duration,
     /// How long an order may take when it does not say.
     pub patience: Duration,
-    /// How long after the solve a placement counts as a repeat of the same order.
-    pub share_window: Duration,
+    /// How long after the solve a placement counts as a repeat of the same order. `None`: for as long as the answer can be
+    /// reused, which follows from its life and its margin.
+    pub share_window: Option<Duration>,
+    /// The longest that a provider takes to call back after the solve, if our address can be reached.
+    pub callback_lag: Duration,
+    /// How far the clocks of two nodes may be apart: every answer expires so much sooner. Zero for one node alone.
+    pub clock_skew: Duration,
     /// How long a refusal holds back new lives of the same key.
     pub refusal_hold: Duration,
     /// How long a settled order is remembered after its answer has expired.
@@ -74,11 +79,13 @@ impl Policy {
         poll_interval: Duration::from_secs(5),
         task_life: Duration::from_secs(600),
         patience: Duration::from_secs(300),
-        share_window: Duration::from_secs(60),
+        share_window: None,
+        callback_lag: Duration::from_secs(5),
+        clock_skew: Duration::ZERO,
         refusal_hold: Duration::from_secs(30),
         keep: Duration::from_secs(24 * 3600),
-        backoff: Preset::Default.backoff(),
-        faults: FaultTable::DEFAULT,
+        backoff: Preset::Patient.backoff(),
+        faults: FaultTable::PATIENT,
         pace: Pace {
             p50: Duration::from_secs(15),
             p95: Duration::from_secs(60),
@@ -105,14 +112,18 @@ impl Policy {
 
     #[must_use]
     pub fn with_preset(self, preset: Preset) -> Self {
-        Self { backoff: preset.backoff(), faults: preset.limited(self.faults), ..self }
+        Self { backoff: preset.backoff(), faults: preset.faults(), ..self }
     }
 }
 
-/// Named sets of patience.
+/// Named sets of pauses and limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
-    Default,
+    /// The default. What costs nothing and says nothing about the order (no room, not reachable) is tried until the order's
+    /// deadline, paced by the gate.
+    Patient,
+    /// The same pauses, and a limit for each class.
+    Standard,
     Conservative,
     Aggressive,
 }
@@ -121,7 +132,7 @@ impl Preset {
     #[must_use]
     pub const fn backoff(self) -> Backoff {
         let (base_ms, cap_s, jitter_ms) = match self {
-            Self::Default => (1000, 60, 1000),
+            Self::Patient | Self::Standard => (1000, 60, 1000),
             Self::Conservative => (2000, 120, 2000),
             Self::Aggressive => (500, 30, 500),
         };
@@ -134,19 +145,21 @@ impl Preset {
 
     /// The preset's number of retries holds for the faults that cost nothing; those that may cost money keep
     /// their own limit when it is lower, so that no preset makes paying twice more likely.
-    fn limited(self, mut table: FaultTable) -> FaultTable {
+    fn faults(self) -> FaultTable {
+        let mut table = FaultTable::STANDARD;
         let retries = match self {
-            Self::Default => return table,
+            Self::Patient => return FaultTable::PATIENT,
+            Self::Standard => return table,
             Self::Conservative => 5,
             Self::Aggressive => 2,
         };
-        for class in FaultClass::ALL {
-            let mut rule = table.rule(class);
-            rule.limit = match (rule.remedy, class) {
-                (Remedy::BackOff, FaultClass::Busy | FaultClass::Unreachable) => retries,
-                _ => rule.limit.min(retries),
+        for signal in Signal::ALL {
+            let mut rule = table.rule(signal);
+            rule.limit = match (rule.remedy, signal) {
+                (Remedy::BackOff, Signal::Fault(FaultClass::Busy | FaultClass::Unreachable)) => Some(retries),
+                _ => rule.limit.map(|limit| limit.min(retries)),
             };
-            table.set(class, rule);
+            table.set(signal, rule);
         }
         table
     }
@@ -162,11 +175,14 @@ mod tests {
 
     #[test]
     fn presets_limit_free_retries_to_their_number_and_never_raise_what_may_cost_money() {
-        let limits =
-            |preset| FaultClass::ALL.map(|c| Policy::DEFAULT.with_preset(preset).faults.rule(c).limit);
-        assert_eq!(limits(Preset::Default), [5, 3, 3, 2, 0, 0, 0, 2]);
-        assert_eq!(limits(Preset::Conservative), [5, 5, 3, 2, 0, 0, 0, 2]);
-        assert_eq!(limits(Preset::Aggressive), [2, 2, 2, 2, 0, 0, 0, 2]);
+        let limits = |preset| Signal::ALL.map(|c| Policy::DEFAULT.with_preset(preset).faults.rule(c).limit);
+        assert_eq!(limits(Preset::Standard), [5, 3, 3, 2, 0, 0, 0, 2].map(Some));
+        assert_eq!(limits(Preset::Conservative), [5, 5, 3, 2, 0, 0, 0, 2].map(Some));
+        assert_eq!(limits(Preset::Aggressive), [2, 2, 2, 2, 0, 0, 0, 2].map(Some));
+        let free = [None, None];
+        let costly = [3, 2, 0, 0, 0, 2].map(Some);
+        assert_eq!(limits(Preset::Patient)[..], [&free[..], &costly].concat());
+        assert_eq!(Policy::DEFAULT.with_preset(Preset::Patient), Policy::DEFAULT, "the default");
     }
 
     /// A flat 120 s would find a token that lives 120 s dead on arrival.

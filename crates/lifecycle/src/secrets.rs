@@ -2,7 +2,6 @@
 //! somewhere is left out of them, also where a provider quotes what it was sent. There is no other list.
 
 use crate::event::{Event, PollOutcome, SubmitOutcome, Word};
-use crate::fault::Fault;
 use crate::terms::Value;
 use alloc::borrow::Cow;
 use alloc::collections::BTreeMap;
@@ -82,10 +81,13 @@ fn parts<'a>(name: &str, text: &'a str) -> Vec<&'a str> {
 impl Event {
     /// A provider may quote what it was sent: what it says of an order is put on record without the order's own secrets.
     pub(crate) fn without_secrets_of(mut self, params: &BTreeMap<String, Value>) -> Self {
-        let fault = match &mut self {
-            Self::Submitted { outcome: SubmitOutcome::Refused(fault), .. }
+        let texts_said = match &mut self {
+            Self::Submitted { outcome: SubmitOutcome::Rejected(fault), .. }
             | Self::Polled { outcome: PollOutcome::Faulted(fault), .. }
-            | Self::CalledBack { word: Word::Faulted(fault), .. } => fault,
+            | Self::CalledBack { word: Word::Faulted(fault), .. } => [&mut fault.code, &mut fault.said],
+            Self::Submitted { outcome: SubmitOutcome::InDoubt(evidence), .. } => {
+                [&mut evidence.seen, &mut evidence.said]
+            }
             _ => return self,
         };
         let texts = params.iter().filter_map(|(name, value)| match value {
@@ -95,9 +97,8 @@ impl Event {
         let mut secrets: Vec<&str> = texts.flatten().collect();
         // The longest first: it may hold others.
         secrets.sort_by_key(|secret| core::cmp::Reverse(secret.len()));
-        let Fault { code, said, .. } = fault;
-        for secret in secrets {
-            for text in [&mut *code, &mut *said] {
+        for text in texts_said {
+            for secret in &secrets {
                 if text.contains(secret) {
                     *text = text.replace(secret, CONCEALED);
                 }
@@ -120,7 +121,7 @@ fn without_user(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fault::FaultClass;
+    use crate::fault::{Fault, FaultClass};
     use alloc::string::ToString;
     use alloc::vec;
 
@@ -158,8 +159,8 @@ mod tests {
         let said = "ERROR_PROXY ada:S3cretPw@10.0.0.1:3128 for https://bob:hunter22@shop.example.org/a, \
                     0x4AAAA, C00kieSecret, S3cretPw";
         let fault = Fault::new(FaultClass::UnknownCode, "ERROR_PROXY S3cretPw").saying(said);
-        let event = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Refused(fault) };
-        let Event::Submitted { outcome: SubmitOutcome::Refused(fault), .. } =
+        let event = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Rejected(fault) };
+        let Event::Submitted { outcome: SubmitOutcome::Rejected(fault), .. } =
             event.without_secrets_of(&params)
         else {
             unreachable!("it is the same event")

@@ -2,7 +2,7 @@
 //! end are kept, and what was left out between them is counted.
 
 use crate::event::Via;
-use crate::fault::{Fault, FaultClass};
+use crate::fault::{Evidence, Fault, Signal};
 use crate::key::Key;
 use crate::order::DeadCause;
 use crate::time::Timestamp;
@@ -45,8 +45,13 @@ pub enum Beat {
         attempt: u32,
         fault: Fault,
     },
+    /// What was seen of a submit before it became a doubt.
+    LeftInDoubt {
+        attempt: u32,
+        evidence: Evidence,
+    },
     Retried {
-        class: FaultClass,
+        class: Signal,
         number: u8,
         at: Timestamp,
     },
@@ -93,6 +98,12 @@ pub enum Beat {
     NotTold {
         listener: u32,
         why: String,
+    },
+    /// The store forgot it, and a node put it back.
+    PutBack,
+    /// An attempt of an earlier record of this order, which the store forgot.
+    Recalled {
+        attempt: u32,
     },
 }
 
@@ -154,6 +165,9 @@ impl fmt::Display for Entry {
             Beat::Faulted { attempt, fault } => {
                 write!(f, "attempt {attempt}: {} ({})", fault.code.escape_debug(), fault.class.name())
             }
+            Beat::LeftInDoubt { attempt, evidence } => {
+                write!(f, "attempt {attempt}: {} (in doubt)", evidence.seen.escape_debug())
+            }
             Beat::Retried { class, number, at } if *at <= self.at => {
                 write!(f, "retry {number} for {}, at once", class.name())
             }
@@ -194,6 +208,10 @@ impl fmt::Display for Entry {
             Beat::Told { listener } => write!(f, "caller {listener} was called"),
             Beat::NotTold { listener, why } => {
                 write!(f, "caller {listener} could not be called: {}", why.escape_debug())
+            }
+            Beat::PutBack => f.write_str("the store forgot it; a node put it back as it knew it"),
+            Beat::Recalled { attempt } => {
+                write!(f, "attempt {attempt}: made for an earlier record of this order that the store forgot")
             }
         }
     }

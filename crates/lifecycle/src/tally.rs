@@ -80,7 +80,7 @@ tally! {
     cancelled,
     /// Calls to callers who did not take them.
     untold,
-    /// Answers of which nobody has said what they cost: they are not in the cost.
+    /// Answers whose price is not known: they are not in the cost.
     unpriced,
     /// What the answers cost, in millionths.
     cost_micros,

@@ -58,12 +58,29 @@ impl From<Vec<u8>> for Value {
     }
 }
 
+/// What equal placements without an idempotency key are to each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
-    /// Placing the same thing again within the window is a repeat, and gets the same answer.
+    /// One job: they join it while it is in flight, and get the same answer while that is good.
     Shared,
-    /// Each placement without a key of its own gets an answer of its own.
+    /// Different jobs: each gets an answer of its own.
     Exclusive,
+}
+
+impl Reuse {
+    /// The default: what the site takes once goes to one job, and what can be used again is shared.
+    #[must_use]
+    pub const fn by_kind(kind: &Kind) -> Self {
+        if kind.single_use { Self::Exclusive } else { Self::Shared }
+    }
+
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Exclusive => "exclusive",
+        }
+    }
 }
 
 /// What a caller asks for, as he said it.
@@ -72,10 +89,11 @@ pub struct Draft {
     pub tenant: String,
     pub params: BTreeMap<String, Value>,
     pub idempotency_key: Option<String>,
-    pub reuse: Reuse,
+    /// What the caller, or a setting, says about reuse; the [kind](Reuse::by_kind) decides if neither does.
+    pub reuse: Option<Reuse>,
     /// How long the order may take.
     pub patience: Option<Duration>,
-    /// How much life the answer must have when it is handed out; the kind's margin if not said.
+    /// How much life the answer must have when it is handed out. `None`: one bought for the caller only has to be alive.
     pub min_life: Option<Duration>,
     /// Whether an answer from the shelf will not do.
     pub no_stock: bool,
@@ -103,6 +121,9 @@ pub struct KeySettings {
     pub proxy_counts: bool,
     /// Split time into windows, so that equal orders in different windows are different.
     pub window: Option<Duration>,
+    /// With what keys and targets are hashed; the same on all nodes of a store. Without it, a key is a plain hash of values
+    /// that others can guess: the tenant, the site, the site key.
+    pub secret: Option<[u8; 32]>,
 }
 
 /// What was agreed. It does not change during a life of the order.
@@ -119,7 +140,10 @@ pub struct Terms {
     pub reuse: Reuse,
     pub single_use: bool,
     pub life: Option<Duration>,
+    /// How much life the answer must have left for the callers that it was bought for: what they asked for, or zero.
     pub min_life: Duration,
+    /// How much life a reused answer must have left: one that is given to a later placement, or taken from the stock.
+    pub margin: Duration,
     pub patience: Duration,
     pub keep: Duration,
     /// The host of the page, in lower case; empty for what is on no page. The books are kept by it.
@@ -132,17 +156,26 @@ pub struct Terms {
     pub slot: Option<Slot>,
     /// Who is to solve it. The books are kept by it, too.
     pub provider: String,
-    /// What an answer of this kind costs, where the provider does not tell; nothing, if nobody has said.
-    pub price: Money,
+    /// What an answer of this kind costs by the price list, where the provider does not say; `None` if the list has no price.
+    pub price: Option<Money>,
     /// What the caller who began this life calls that of which it is a part, or nothing.
     pub trace: String,
 }
 
+/// How long it may take to hand out an answer to a caller that waits for it: the store is written in between.
+const HANDED_OUT_IN: Duration = Duration::from_secs(1);
+
 impl Terms {
-    /// How long after its solve an answer can still be handed out.
+    /// How long after it was promised a reused answer must still have its margin.
+    #[must_use]
+    pub fn promised_for(&self) -> Duration {
+        self.collected_in.max(HANDED_OUT_IN)
+    }
+
+    /// How long after its solve an answer can still be reused.
     #[must_use]
     pub fn usable(&self) -> Option<Duration> {
-        self.life.map(|life| life.saturating_sub(self.min_life))
+        self.life.map(|life| life.saturating_sub(self.margin))
     }
 
     /// The bytes of text and files in it: what it costs to keep.
@@ -159,7 +192,7 @@ impl Draft {
             tenant: tenant.into(),
             params: BTreeMap::new(),
             idempotency_key: None,
-            reuse: Reuse::Shared,
+            reuse: None,
             patience: None,
             min_life: None,
             no_stock: false,
@@ -195,27 +228,26 @@ impl Draft {
         for (name, value) in &self.params {
             check_sizes(name, value)?;
         }
-        let min_life = check_min_life(kind, self.min_life)?;
+        let (min_life, margin) = check_min_life(kind, self.min_life)?;
         let patience = self.patience.unwrap_or(policy.patience);
         if patience < Duration::from_secs(1) || patience > PATIENCE_MAX {
             return Err(BadRequest::BadPatience { wanted: patience });
         }
         let target = Target(identity(&self.tenant, kind, &self.params, settings.proxy_counts));
+        let target = target.hidden(settings.secret.as_ref());
         // Only an order whose key was chosen can be mistaken for another, and every join pays for the digest.
         let fingerprint = match self.idempotency_key {
             Some(_) => fingerprint(&self.tenant, kind, &self.params, settings.proxy_counts),
             None => target.0,
         };
-        // Whoever can use an answer again does not need one of his own.
         let reuse = match self.slot {
-            _ if !kind.single_use => Reuse::Shared,
             Some(_) => Reuse::Exclusive,
-            None => self.reuse,
+            None => self.reuse.unwrap_or(Reuse::by_kind(kind)),
         };
         let site = site(kind, &self.params);
         let key = match (&self.slot, &self.idempotency_key, reuse) {
-            (Some(slot), ..) => Key::slot(&self.tenant, slot),
-            (None, Some(chosen), _) => Key::chosen(&self.tenant, chosen),
+            (Some(slot), ..) => Key::slot(&self.tenant, slot).hidden(settings.secret.as_ref()),
+            (None, Some(chosen), _) => Key::chosen(&self.tenant, chosen).hidden(settings.secret.as_ref()),
             (None, None, Reuse::Shared) => Key::shared(&target, settings.window, now),
             (None, None, Reuse::Exclusive) => Key::exclusive(&target, nonce),
         };
@@ -230,6 +262,7 @@ impl Draft {
             single_use: kind.single_use,
             life: kind.life,
             min_life,
+            margin,
             patience,
             keep: policy.keep,
             site,
@@ -237,7 +270,7 @@ impl Draft {
             collected_in: self.collected_in,
             slot: self.slot,
             provider: String::new(),
-            price: Money::default(),
+            price: None,
             trace: self.trace,
         };
         Ok((key, terms))
@@ -266,12 +299,12 @@ fn check_field(kind: &Kind, field: &Field, value: Option<&Value>) -> Result<(), 
     match (value, field.shape) {
         (None, _) if field.required => Err(missing()),
         (None, _) => Ok(()),
-        (Some(Value::Bytes(_)), Shape::Text | Shape::PageAddress) => {
+        (Some(Value::Bytes(_)), Shape::Text | Shape::PageAddress | Shape::VendorAddress) => {
             Err(BadRequest::NotText { field: name() })
         }
         (Some(Value::Text(text)), _) if field.required && text.trim().is_empty() => Err(missing()),
         (Some(Value::Text(_)), Shape::File { .. }) => Err(BadRequest::NotAFile { field: name() }),
-        (Some(Value::Text(_)), Shape::Text) => Ok(()),
+        (Some(Value::Text(_)), Shape::Text | Shape::VendorAddress) => Ok(()),
         (Some(Value::Text(text)), Shape::PageAddress) => {
             page_host(text).map(drop).map_err(|why| BadRequest::NotAPageAddress { field: name(), why })
         }
@@ -301,14 +334,16 @@ fn check_sizes(name: &str, value: &Value) -> Result<(), BadRequest> {
     }
 }
 
-/// Part of every answer's life passes before we can know of it, so not all of it can be promised.
-fn check_min_life(kind: &Kind, wanted: Option<Duration>) -> Result<Duration, BadRequest> {
-    let min_life = wanted.unwrap_or(kind.margin);
+/// The least life of an answer that is bought for the caller, and of one that is reused. Part of every answer's life
+/// passes before we can know of it, so not all of it can be promised.
+fn check_min_life(kind: &Kind, wanted: Option<Duration>) -> Result<(Duration, Duration), BadRequest> {
+    let min_life = wanted.unwrap_or_default();
+    let margin = min_life.max(kind.margin);
     match kind.life {
-        Some(life) if min_life > life * 3 / 4 => {
-            Err(BadRequest::LifeNotToBeHad { wanted: min_life, most: life * 3 / 4 })
+        Some(life) if margin > life * 3 / 4 => {
+            Err(BadRequest::LifeNotToBeHad { wanted: margin, most: life * 3 / 4 })
         }
-        _ => Ok(min_life),
+        _ => Ok((min_life, margin)),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The life cycle from within: everything that can happen, explored, and single lives, told. What both need stands here.
 
 mod exploration;
+mod freshness;
 mod lives;
 
+use crate::kind::HostRules;
 use crate::{
     Delivery, Draft, Field, Goods, Identity, Key, KeySettings, Kind, Money, Order, Pace, Placement, Policy,
     Reuse, Shape, Terms, Timestamp, WithoutWord, place,
@@ -30,6 +32,7 @@ fn kind(single_use: bool) -> Kind {
         life: single_use.then_some(secs(120)),
         margin: if single_use { secs(40) } else { Duration::ZERO },
         single_use,
+        hosts: HostRules::NONE,
         pace: Pace { p50: secs(10), p95: secs(40), p99: secs(60) },
     }
 }
@@ -40,7 +43,7 @@ fn policy(callbacks: bool, without_word: WithoutWord) -> Policy {
 
 fn agreed(single_use: bool, reuse: Reuse, keyed: bool) -> (Key, Arc<Terms>) {
     let mut draft = Draft::new("ada").with("what", "x");
-    draft.reuse = reuse;
+    draft.reuse = Some(reuse);
     draft.idempotency_key = keyed.then(|| "mine".into());
     let (key, terms) = draft
         .check(&kind(single_use), KeySettings::default(), &Policy::DEFAULT, START, 7)
@@ -56,5 +59,5 @@ fn placed(key: Key, terms: &Arc<Terms>, policy: &Policy) -> Order {
 }
 
 fn delivery(text: &str) -> Delivery {
-    Delivery { goods: Goods::text(text), solved_at: None, cost: Money(3) }
+    Delivery { goods: Goods::text(text), solved_at: None, cost: Some(Money(3)) }
 }

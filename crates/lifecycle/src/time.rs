@@ -1,7 +1,7 @@
 //! A moment in time. The core only ever compares and adds; where "now" comes from is somebody else's business.
 
 use core::fmt;
-use core::ops::Add;
+use core::ops::{Add, Sub};
 use core::time::Duration;
 
 /// Milliseconds since the Unix epoch. Arithmetic saturates, because clocks of different machines disagree and
@@ -35,6 +35,14 @@ impl Add<Duration> for Timestamp {
 
     fn add(self, span: Duration) -> Self {
         Self(self.0.saturating_add(millis(span)))
+    }
+}
+
+impl Sub<Duration> for Timestamp {
+    type Output = Self;
+
+    fn sub(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(millis(span)))
     }
 }
 

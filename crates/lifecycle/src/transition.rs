@@ -6,15 +6,15 @@
 
 mod answers;
 mod errands;
+mod forgotten;
 mod people;
 mod words;
 
 pub use answers::{age_at_hand_out, from_the_shelf, spare_as_order};
 pub use people::{Origin, Placement, Refusal, place};
 
-use crate::answer::Money;
 use crate::event::{Effect, Event, Gate};
-use crate::fault::{Fault, FaultClass, Remedy};
+use crate::fault::{Evidence, Fault, Remedy, Signal};
 use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
 use crate::policy::{Policy, WithoutWord};
 use crate::story::Beat;
@@ -84,7 +84,9 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
         Event::Woken { stamp, gate } => step.woken(stamp, gate, policy),
         Event::Submitted { attempt, outcome } => step.submitted(attempt, outcome, policy),
         Event::Polled { attempt, asked, outcome } => step.polled(attempt, asked, outcome, policy),
-        Event::CalledBack { attempt, task, word } => step.called_back(attempt, task, word, policy),
+        Event::CalledBack { attempt, task, word, receipt } => {
+            step.called_back(attempt, task, word, receipt, policy)
+        }
         Event::Stocked { attempt } => step.stocked(attempt),
         Event::Claimed { by, min_life } => step.claimed(by, min_life, policy),
         Event::Supplied { by, from, answer, attempt } => step.supplied(by, (from, answer, *attempt), policy),
@@ -98,6 +100,9 @@ pub fn transition(order: &Order, event: Event, now: Timestamp, policy: &Policy) 
         Event::ReportPassed { attempt, outcome } => step.report_passed(attempt, outcome),
         Event::ListenedFor { url, dialect } => step.listened_for(url, dialect),
         Event::Told { listener, outcome } => step.told(listener, outcome),
+        Event::PutBack { others_by } => step.put_back(others_by),
+        Event::Lost => step.lost(policy),
+        Event::Recalled { born, attempts } => step.recalled(born, attempts, policy),
     }
 }
 
@@ -136,7 +141,10 @@ impl Step {
         if self.next.phase_due().is_some_and(|due| due <= now) {
             let late = now >= self.next.deadline;
             return match self.next.phase.clone() {
-                Phase::Queued { .. } if late => self.bury(DeadCause::Deadline, policy),
+                Phase::Queued { .. } if late => {
+                    let cause = DeadCause::NotTaken(self.last_fault());
+                    self.bury(cause, policy)
+                }
                 // A later deadline is no reason to try again what only a person can mend.
                 Phase::Queued { held: true, .. } => {
                     self.next.phase = Phase::Queued { until: self.next.deadline, held: true };
@@ -164,6 +172,14 @@ impl Step {
                 Phase::Solved { answer, .. } => {
                     self.waste(&answer);
                     self.next.phase = Phase::Spoiled { at: now };
+                    self.next.uncollected = false;
+                    self.tell(Beat::Spoiled);
+                    self.done()
+                }
+                // The caller that took it from the stock did not come for it. The phase keeps saying whose it was.
+                Phase::Taken { answer, .. } => {
+                    self.waste(&answer);
+                    self.next.uncollected = false;
                     self.tell(Beat::Spoiled);
                     self.done()
                 }
@@ -233,7 +249,8 @@ impl Step {
             task: None,
             report: None,
             made_for: None,
-            cost: Money::default(),
+            cost: None,
+            former: None,
         });
         order.phase = Phase::Submitting { attempt, stamp, until: now + policy.submit_wait };
         self.tally.attempts = 1;
@@ -258,7 +275,7 @@ impl Step {
         let sent = self.next.attempt(attempt).map_or(self.now, |attempt| attempt.sent);
         let until = match (policy.callbacks, policy.without_word) {
             (true, _) => sent + policy.doubt_wait(),
-            (false, WithoutWord::Resubmit) => self.now + self.pause(FaultClass::Unknown, policy),
+            (false, WithoutWord::Resubmit) => self.now + self.pause(Signal::InDoubt, policy),
             (false, WithoutWord::Bury) => return self.bury(DeadCause::Doubt, policy),
         };
         let until = until.max(self.now + grace);
@@ -281,22 +298,34 @@ impl Step {
         if self.resume_paid(policy) {
             return self.done();
         }
-        let spent = &mut self.next.retries[FaultClass::Unknown as usize];
-        if *spent >= policy.faults.rule(FaultClass::Unknown).limit {
-            let cause = DeadCause::Spent(self.why_in_doubt(attempt));
+        let spent = &mut self.next.retries[Signal::InDoubt.index()];
+        if policy.faults.rule(Signal::InDoubt).is_spent(*spent) {
+            let cause = DeadCause::DoubtsSpent(self.why_in_doubt(attempt));
             return self.bury(cause, policy);
         }
-        *spent += 1;
+        *spent = spent.saturating_add(1);
         self.submit_if_open(stamp, gate, policy)
     }
 
     /// What was seen when the attempt fell silent, as far as its adapter could tell.
-    fn why_in_doubt(&self, number: u32) -> Fault {
+    fn why_in_doubt(&self, number: u32) -> Evidence {
         let told = self.next.story.entries.iter().rev().find_map(|entry| match &entry.beat {
-            Beat::Faulted { attempt, fault } if *attempt == number => Some(fault.clone()),
+            Beat::LeftInDoubt { attempt, evidence } if *attempt == number => Some(evidence.clone()),
             _ => None,
         });
-        told.unwrap_or_else(|| Fault::new(FaultClass::Unknown, "NO_WORD"))
+        told.unwrap_or_default()
+    }
+
+    /// What the last attempt of this life was met with, if the provider has not taken one since.
+    fn last_fault(&self) -> Option<Fault> {
+        let beats = self.next.story.entries.iter().rev().map(|entry| &entry.beat);
+        let is_before = |beat: &&Beat| {
+            matches!(beat, Beat::Placed { .. } | Beat::Replayed | Beat::Accepted { .. } | Beat::GaveUp { .. })
+        };
+        beats.take_while(|beat| !is_before(beat)).find_map(|beat| match beat {
+            Beat::Faulted { fault, .. } => Some(fault.clone()),
+            _ => None,
+        })
     }
 
     /// This attempt brings nothing. If the order waited for it, the table says what comes next.
@@ -323,26 +352,26 @@ impl Step {
                 return self.done();
             }
             Remedy::AtOnce => Duration::ZERO,
-            Remedy::BackOff => self.pause(fault.class, policy),
+            Remedy::BackOff => self.pause(fault.class.into(), policy),
         };
-        let spent = &mut self.next.retries[fault.class as usize];
-        if *spent >= rule.limit {
+        let spent = &mut self.next.retries[Signal::from(fault.class).index()];
+        if rule.is_spent(*spent) {
             return self.bury(DeadCause::Spent(fault), policy);
         }
-        *spent += 1;
+        *spent = spent.saturating_add(1);
         let number = *spent;
         let until = self.now + pause;
         if until >= self.next.deadline {
-            return self.bury(DeadCause::Deadline, policy);
+            return self.bury(DeadCause::NotTaken(Some(fault)), policy);
         }
         self.next.phase = Phase::Queued { until, held: false };
-        self.tell(Beat::Retried { class: fault.class, number, at: until });
+        self.tell(Beat::Retried { class: fault.class.into(), number, at: until });
         self.done()
     }
 
     /// Jitter is a hash of the order and its attempt, so every node computes the same moment.
-    fn pause(&self, class: FaultClass, policy: &Policy) -> Duration {
-        let retry = self.next.retries[class as usize];
+    fn pause(&self, signal: Signal, policy: &Policy) -> Duration {
+        let retry = self.next.retries[signal.index()];
         policy.backoff.pause(retry.into(), self.next.key.grain() ^ u64::from(self.next.last_attempt))
     }
 
@@ -359,7 +388,9 @@ impl Step {
         self.leave(policy);
         // Nobody wants it, or only a pool, which asks again; but whether it was paid for is a question for a person all
         // the same.
-        if (!self.next.wanted || self.next.terms.slot.is_some()) && cause != DeadCause::Doubt {
+        if (!self.next.wanted || self.next.terms.slot.is_some())
+            && !matches!(cause, DeadCause::Doubt | DeadCause::StoreForgot)
+        {
             return self.fail(FailCause::Cancelled);
         }
         self.tally.dead = 1;

@@ -2,15 +2,15 @@
 //! kind is opaque; the ways in which keys went wrong elsewhere are each a test.
 
 use quittance_lifecycle::{
-    Draft, Field, Identity, Key, KeyError, KeySettings, Kind, Pace, Policy, Reuse, Shape, Target, Terms,
-    Timestamp,
+    Draft, Field, HostRules, Identity, Key, KeyError, KeySettings, Kind, Pace, Policy, Reuse, Shape, Target,
+    Terms, Timestamp,
 };
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 const NOON: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-const PROXY_COUNTS: KeySettings = KeySettings { proxy_counts: true, window: None };
+const PROXY_COUNTS: KeySettings = KeySettings { proxy_counts: true, window: None, secret: None };
 
 const fn field(name: &'static str, identifies: bool, default: Option<&'static str>) -> Field {
     Field { name, shape: Shape::Text, required: false, identifies, default }
@@ -33,6 +33,7 @@ const PARCEL: Kind = Kind {
     life: Some(Duration::from_secs(100)),
     margin: Duration::from_secs(10),
     single_use: true,
+    hosts: HostRules::NONE,
     pace: Pace { p50: Duration::ZERO, p95: Duration::ZERO, p99: Duration::ZERO },
 };
 
@@ -49,8 +50,13 @@ fn key(kind: &Kind, draft: &Draft) -> Key {
     ask(kind, draft, KeySettings::default()).0
 }
 
+/// Equal orders are one job: which of them are equal is what is tested here.
+fn of(tenant: &str) -> Draft {
+    Draft { reuse: Some(Reuse::Shared), ..Draft::new(tenant) }
+}
+
 fn draft() -> Draft {
-    Draft::new("alice").with("a", "1").with("b", "2")
+    of("alice").with("a", "1").with("b", "2")
 }
 
 fn chosen(draft: Draft, key: &str) -> Draft {
@@ -108,7 +114,7 @@ fn the_kind_and_the_tenant_are_in_the_key() {
 #[test]
 fn a_field_that_identifies_is_in_the_key_and_to_leave_it_out_is_not_to_leave_it_empty() {
     for kind in KINDS {
-        let without = Draft::new("alice").with("b", "2");
+        let without = of("alice").with("b", "2");
         let keys: BTreeSet<_> =
             [without.clone(), without.clone().with("a", ""), draft(), without.with("a", "2")]
                 .map(|d| key(kind, &d))
@@ -173,7 +179,7 @@ fn a_window_splits_time_and_without_one_time_does_not_count() {
 
 #[test]
 fn an_exclusive_placement_shares_with_nobody_and_a_chosen_key_outranks_it() {
-    let exclusive = Draft { reuse: Reuse::Exclusive, ..draft() };
+    let exclusive = Draft { reuse: Some(Reuse::Exclusive), ..draft() };
     let with = |draft: &Draft, nonce| {
         draft
             .clone()
@@ -300,7 +306,7 @@ impl Dice {
     }
 
     fn draft(&mut self) -> Draft {
-        let mut draft = Draft::new(["alice", "alic", "e"][self.below(3)]);
+        let mut draft = of(["alice", "alic", "e"][self.below(3)]);
         for _ in 0..self.below(5) {
             let name = ["a", "b", "size", "colour", "reply", "road", "ab", "a:", "e"][self.below(9)];
             let value =

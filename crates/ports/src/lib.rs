@@ -1,6 +1,6 @@
 //! What the engine needs from the world, as small contracts: somewhere to write orders down ([`Store`]), somebody
 //! who takes attempts ([`Provider`]), the time ([`Clock`]), a place for what comes in while the store is away
-//! ([`Spill`]), and a list of who else works on the same orders ([`Roster`]).
+//! ([`Spill`]), a way to call callers ([`Courier`]), and a list of who else works on the same orders ([`Roster`]).
 //!
 //! Each contract has one promise per test; for stores they are gathered in [`mod@conformance`], and every store runs them all.
 #![forbid(unsafe_code)]
@@ -19,8 +19,12 @@ pub mod watch;
 pub use clock::Clock;
 pub use courier::{Courier, MemoryCourier};
 pub use memory::{MemorySpill, MemoryStore};
-pub use provider::{Account, AskError, Callback, Provider, Saying, Submission, Threads};
-pub use roster::{Card, Demand, Finding, MemoryRoster, Roll, Roster, Signed, Verdict, Vitals};
+pub use provider::{
+    Account, AskError, Callback, Guard, Penalty, Provider, Saying, Submission, TaskField, Threads,
+};
+pub use roster::{
+    Card, Demand, Finding, MemoryRoster, Reach, Roll, Roster, Signed, StoreMark, Verdict, Vitals,
+};
 pub use sheet::{
     AlertNote, AlertSheet, BulkSheet, Deed, LevelShown, Mark, PoolSheet, PoolSpec, Sheet, SheetFound,
     SheetWritten, Spent, TrustSheet,

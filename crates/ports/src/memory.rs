@@ -278,11 +278,14 @@ impl fmt::Debug for MemoryStore {
 
 /// A handle; its clones share the same arrivals. It holds whatever it is given, and is never full.
 #[derive(Clone, Debug, Default)]
-pub struct MemorySpill(Arc<Mutex<VecDeque<Arrival>>>);
+pub struct MemorySpill {
+    arrivals: Arc<Mutex<VecDeque<Arrival>>>,
+    reachable_until: Arc<Mutex<Option<Timestamp>>>,
+}
 
 impl MemorySpill {
     fn arrivals(&self) -> MutexGuard<'_, VecDeque<Arrival>> {
-        self.0.lock().expect("nothing panics while it holds the arrivals")
+        self.arrivals.lock().expect("nothing panics while it holds the arrivals")
     }
 }
 
@@ -301,5 +304,13 @@ impl Spill for MemorySpill {
         let count = count.min(arrivals.len());
         arrivals.drain(..count);
         Ok(())
+    }
+
+    fn mark_reachable(&self, until: Timestamp) {
+        *self.reachable_until.lock().expect("nothing panics while it holds the mark") = Some(until);
+    }
+
+    fn reachable_until(&self) -> Option<Timestamp> {
+        *self.reachable_until.lock().expect("nothing panics while it holds the mark")
     }
 }

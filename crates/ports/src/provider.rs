@@ -6,6 +6,19 @@ use quittance_lifecycle::{Fault, Key, Money, PollOutcome, ReportOutcome, SubmitO
 use std::fmt;
 use std::time::Duration;
 
+/// One field of the task that is about to leave, as the wire will have it.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskField<'a> {
+    /// A point leads into an object.
+    pub name: &'a str,
+    /// The parameter of the order's kind that it is; none, if nothing is known about it.
+    pub param: Option<&'a str>,
+    pub value: &'a [u8],
+}
+
+/// The last look at a task before it leaves: an error says why it must not.
+pub type Guard<'a> = dyn Fn(&[TaskField<'_>]) -> Result<(), String> + Send + Sync + 'a;
+
 /// One attempt, ready to be sent.
 #[derive(Clone, Copy)]
 pub struct Submission<'a> {
@@ -14,11 +27,14 @@ pub struct Submission<'a> {
     pub terms: &'a Terms,
     /// Where the provider is to call when it has an answer; it holds a secret and does not belong in a log.
     pub callback: Option<&'a str>,
+    /// Whoever sends the task shows it every field of it first, and sends nothing that it refuses. Our own key and
+    /// callback address are not part of it.
+    pub guard: &'a Guard<'a>,
 }
 
 impl fmt::Debug for Submission<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, attempt, terms, callback } = self;
+        let Self { key, attempt, terms, callback, guard: _ } = self;
         write!(f, "Submission({key:?} attempt {attempt}, {terms:?}, called back: {})", callback.is_some())
     }
 }
@@ -61,6 +77,15 @@ pub struct Threads {
     pub working: u64,
 }
 
+/// What a provider demands of all of its callers after some faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Penalty {
+    /// For so long no submit goes to it.
+    pub pause: Duration,
+    /// Whether no poll goes to it, either.
+    pub holds_polls: bool,
+}
+
 /// Why the account could not be looked at, and what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
@@ -78,7 +103,7 @@ pub enum AskError {
 
 #[async_trait]
 pub trait Provider: Send + Sync {
-    /// Dropping the future in the middle means the same as [`SubmitOutcome::Unknown`].
+    /// Dropping the future in the middle means the same as [`SubmitOutcome::InDoubt`].
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome;
 
     /// Asks for several tasks in one call. A task that is missing from the reply, or named in it twice or
@@ -90,6 +115,9 @@ pub trait Provider: Send + Sync {
 
     /// The least time between two submits that it bears; the engine lets nobody through sooner.
     fn submit_interval(&self) -> Duration;
+
+    /// How long the provider wants to be left alone after a fault; nothing, where it has not said so. The gate obeys it.
+    fn penalty(&self, fault: &Fault) -> Option<Penalty>;
 
     /// What a callback in this provider's dialect says; nothing, if it makes no sense.
     fn hear(&self, callback: &Callback<'_>) -> Option<Saying>;

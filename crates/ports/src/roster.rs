@@ -5,7 +5,7 @@
 use crate::sheet::{SHEETS_MAX, Sheet, SheetFound, SheetWritten};
 use crate::store::{StoreError, Version};
 use async_trait::async_trait;
-use quittance_lifecycle::Timestamp;
+use quittance_lifecycle::{Outage, Timestamp};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,9 +37,20 @@ pub struct Card {
     /// How far its clock is ahead of the store's, in milliseconds, once it has compared them.
     pub skew_ms: Option<i64>,
     pub vitals: Vitals,
+    /// How it can be reached by callbacks; `None` if it does not listen for them.
+    pub reach: Option<Reach>,
     /// How many orders it has seen for each pool since it started, by the pool's name: those served from the shelf, and
     /// those that had to be bought.
     pub demand: BTreeMap<String, Demand>,
+}
+
+/// What a node says about how callbacks could reach it: other nodes need it to date an answer that came to them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// Every callback that came to it up to this moment, by its own clock, was answered.
+    pub until: Timestamp,
+    /// The times in which callbacks may have got no answer, oldest first.
+    pub outages: Vec<Outage>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,6 +120,23 @@ pub enum Verdict {
 pub struct Finding {
     pub verdict: Verdict,
     pub what: String,
+}
+
+/// Who a shared store is, how far it has come, and the secrets that callbacks were signed with on it. The identity is drawn when the
+/// store is first used, and the epoch only grows: a node that finds another identity, or a smaller epoch, than before
+/// knows that the store was flushed, restored or replaced.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreMark {
+    pub identity: [u8; 16],
+    pub epoch: u64,
+    /// The first signs, all of them prove.
+    pub secrets: Vec<[u8; 32]>,
+}
+
+impl std::fmt::Debug for StoreMark {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoreMark").field("epoch", &self.epoch).finish_non_exhaustive()
+    }
 }
 
 #[async_trait]
@@ -246,5 +274,27 @@ impl Roster for MemoryRoster {
 
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {
         Ok(Vec::new())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One number: people read it in three places.
+    #[test]
+    fn the_bound_for_clocks_is_the_same_in_the_docs() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+        let bound = SKEW_MAX.as_secs();
+        for (file, words) in [
+            ("README.md", format!("within {bound} seconds of the store's")),
+            ("docs/guarantees.md", format!("off by {bound} s from the store's")),
+            ("docs/cli.md", format!("up to {bound} s does no harm")),
+            ("docs/cli.md", format!("clock off by more than {bound} s")),
+        ] {
+            let text = std::fs::read_to_string(format!("{root}/{file}")).expect("the docs are there");
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(text.contains(&words), "{file} does not say {words:?}");
+        }
     }
 }

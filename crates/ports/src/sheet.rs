@@ -56,6 +56,8 @@ pub struct Spent {
     pub hour: u64,
     pub money: Money,
     pub refills: u64,
+    /// Refills of which no price was known: they are not in `money`.
+    pub unpriced: u64,
 }
 
 /// The level of a pool and why it is that, as it was last decided.

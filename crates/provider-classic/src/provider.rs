@@ -7,13 +7,13 @@ use crate::pace::Allowance;
 use crate::settings::Settings;
 use async_trait::async_trait;
 use quittance_classic::answer::{PollReply, SubmitReply, read_pingback, read_poll, read_submit};
-use quittance_classic::method::{has_companions, spell};
+use quittance_classic::method::{has_companions, leaves, spell};
 use quittance_classic::profile::{Facts, Profile, ZeroBalance};
 use quittance_classic::{FaultCodes, Form, Part};
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Word,
+    Delivery, Evidence, Fault, FaultClass, PollOutcome, ReportOutcome, SubmitOutcome, Word,
 };
-use quittance_ports::{Account, Callback, Provider, Saying, Submission};
+use quittance_ports::{Account, Callback, Penalty, Provider, Saying, Submission, TaskField};
 use quittance_wire::{BadSettings, CallbackBase, Reply, Trouble, without_secrets};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,6 +24,12 @@ use tokio::time::Instant;
 /// How many codes that nobody has seen are told of, and how much of the answer.
 const STRANGE_MAX: usize = 100;
 const RAW_BYTES_MAX: usize = 500;
+
+/// What a complete answer to a submit says, other than yes.
+enum Seen {
+    Rejection(Fault),
+    Doubt(String),
+}
 
 pub struct ClassicProvider {
     name: String,
@@ -87,6 +93,10 @@ impl ClassicProvider {
         Fault::new(class, self.exchange.key.conceal(words.into()))
     }
 
+    fn evidence(&self, words: impl Into<String>) -> Evidence {
+        Evidence::new(self.exchange.key.conceal(words.into()))
+    }
+
     /// With all that was said, for the person who looks at the order.
     fn fault_in(&self, reply: &Reply, fault: Fault) -> Fault {
         let said = without_secrets(&reply.body, &self.exchange.key, &self.callbacks);
@@ -111,21 +121,31 @@ impl ClassicProvider {
         }
     }
 
-    fn order_form(&self, terms: &Terms, callback: Option<&str>) -> Form {
+    /// The form of an order, as it will be sent but for our key; an error, if the guard refuses it.
+    fn order_form(&self, submission: &Submission<'_>) -> Result<Form, String> {
+        let Submission { terms, callback, guard, .. } = *submission;
         let mut form = spell(self.profile, &terms.kind, &terms.params);
+        let fields: Vec<_> = leaves(self.profile, &terms.kind, &form)
+            .into_iter()
+            .map(|(name, param, part)| match part {
+                Part::Text(text) => TaskField { name, param, value: text.as_bytes() },
+                Part::File(bytes) => TaskField { name, param, value: bytes },
+            })
+            .collect();
+        guard(&fields)?;
         // A pingback brings the answer alone, which is no use where it comes with something else.
         if let Some(callback) = callback.filter(|_| !has_companions(self.profile, &terms.kind, &terms.params))
         {
             form.0.insert("pingback".to_owned(), Part::Text(callback.to_owned()));
         }
-        form
+        Ok(form)
     }
 
-    /// What a complete answer to a submit means. Only what cannot have been taken is a refusal.
+    /// What a complete answer to a submit means. Only what cannot have been taken is a rejection.
     async fn judge(&self, reply: &Reply, sent: Instant) -> SubmitOutcome {
         let status = reply.status.as_u16();
         let read = read_submit(&reply.body, &self.codes);
-        let fault = match (status, read) {
+        let seen = match (status, read) {
             (200..=299, SubmitReply::Taken { task }) => {
                 if let Some(allowance) = &self.allowance {
                     allowance.earn();
@@ -135,27 +155,36 @@ impl ClassicProvider {
             }
             (200..=299, SubmitReply::Fault(fault)) => {
                 self.tell_if_strange(&fault, &reply.body);
-                self.weigh(fault, sent).await
+                Seen::Rejection(self.weigh(fault, sent).await)
             }
             // Somebody between us and the provider may have answered after the task was taken.
             (200..=299, SubmitReply::Puzzling(sight)) => {
-                Fault::new(FaultClass::Unknown, format!("{sight} (HTTP {status}): check provider.url"))
+                Seen::Doubt(format!("{sight} (HTTP {status}): check provider.url"))
             }
             // A status that says no and a body that says yes: only a doubt is honest.
             (300..=499, SubmitReply::Taken { .. }) => {
                 let words = format!("HTTP {status}, but with a task in it");
-                return SubmitOutcome::Refused(self.fault(FaultClass::Unknown, words));
+                return SubmitOutcome::InDoubt(Evidence::new(words));
             }
-            (429, _) => Fault::new(FaultClass::Busy, "HTTP 429"),
-            (413, _) => Fault::new(FaultClass::Caller, "HTTP 413: too large for the provider"),
+            (429, _) => Seen::Rejection(Fault::new(FaultClass::Busy, "HTTP 429")),
+            (413, _) => {
+                Seen::Rejection(Fault::new(FaultClass::Caller, "HTTP 413: too large for the provider"))
+            }
             // A code is clearer than a status, where a server sends both.
-            (300..=499, SubmitReply::Fault(fault)) => self.weigh(fault, sent).await,
+            (300..=499, SubmitReply::Fault(fault)) => Seen::Rejection(self.weigh(fault, sent).await),
             (300..=499, _) => {
-                Fault::new(FaultClass::UnknownCode, format!("HTTP {status}: check provider.url"))
+                let words = format!("HTTP {status}: check provider.url");
+                Seen::Rejection(Fault::new(FaultClass::UnknownCode, words))
             }
-            _ => Fault::new(FaultClass::Unknown, format!("HTTP {status}")),
+            _ => Seen::Doubt(format!("HTTP {status}")),
         };
-        SubmitOutcome::Refused(self.fault_in(reply, fault))
+        match seen {
+            Seen::Rejection(fault) => SubmitOutcome::Rejected(self.fault_in(reply, fault)),
+            Seen::Doubt(words) => {
+                let said = without_secrets(&reply.body, &self.exchange.key, &self.callbacks);
+                SubmitOutcome::InDoubt(self.evidence(words).saying(&said))
+            }
+        }
     }
 
     /// A provider that sells threads says the same thing when all are busy and when the plan has ended.
@@ -214,13 +243,16 @@ pub(crate) fn by_status(reply: &Reply) -> Option<PollOutcome> {
 #[async_trait]
 impl Provider for ClassicProvider {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
-        let form = self.order_form(submission.terms, submission.callback);
+        let form = match self.order_form(&submission) {
+            Ok(form) => form,
+            Err(why) => return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, why)),
+        };
         submission.callback.into_iter().for_each(|callback| self.callbacks.learn(callback));
         let sent = Instant::now();
         match self.exchange.post("in.php", form, self.submit_timeout).await {
             Ok(reply) => self.judge(&reply, sent).await,
-            Err(Trouble::NeverSent(why)) => SubmitOutcome::Refused(self.fault(FaultClass::Unreachable, why)),
-            Err(Trouble::WhoKnows(why)) => SubmitOutcome::Refused(self.fault(FaultClass::Unknown, why)),
+            Err(Trouble::NeverSent(why)) => SubmitOutcome::Rejected(self.fault(FaultClass::Unreachable, why)),
+            Err(Trouble::WhoKnows(why)) => SubmitOutcome::InDoubt(self.evidence(why)),
         }
     }
 
@@ -241,11 +273,16 @@ impl Provider for ClassicProvider {
         self.submit_interval
     }
 
+    fn penalty(&self, fault: &Fault) -> Option<Penalty> {
+        let row = self.codes.row(&fault.code)?;
+        Some(Penalty { pause: row.pause?, holds_polls: row.is_block })
+    }
+
     fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
         let form = Form::read(callback.query, callback.content_type, callback.body).ok()?;
         let (task, said) = read_pingback(&form, &self.codes)?;
         let word = match said {
-            Ok(goods) => Word::Answered(Delivery { goods, solved_at: None, cost: Default::default() }),
+            Ok(goods) => Word::Answered(Delivery { goods, solved_at: None, cost: None }),
             Err(fault) => Word::Faulted(self.fault(fault.class, fault.code)),
         };
         Some(Saying { task, word })

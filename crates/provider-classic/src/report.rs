@@ -34,7 +34,7 @@ impl ClassicProvider {
     fn weigh_report(&self, fault: Fault) -> ReportOutcome {
         match fault.class {
             _ if COUNTED.contains(&fault.code.as_str()) => ReportOutcome::Taken,
-            FaultClass::Busy | FaultClass::Unreachable | FaultClass::Unknown => ReportOutcome::NoWord,
+            FaultClass::Busy | FaultClass::Unreachable => ReportOutcome::NoWord,
             // An account that is not accepted now will not be within the minutes in which a report counts.
             FaultClass::Account
             | FaultClass::Broke

@@ -7,14 +7,14 @@ use crate::settings::Settings;
 use async_trait::async_trait;
 use bytes::Bytes;
 use quittance_json::{
-    CannotSpell, CreateReply, FaultCodes, Flavour, ResultReply, id, read_callback, read_create, read_result,
-    spell,
+    CannotSpell, CreateReply, FaultCodes, Flavour, Leaf, ResultReply, id, leaves, read_callback, read_create,
+    read_result, spell,
 };
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Timestamp,
-    Word,
+    Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms,
+    Timestamp, Word,
 };
-use quittance_ports::{Account, Callback, Provider, Saying, Submission};
+use quittance_ports::{Account, Callback, Penalty, Provider, Saying, Submission, TaskField};
 use quittance_wire::{ApiKey, BadSettings, CallbackBase, Client, Reply, Trouble, without_secrets};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -22,6 +22,12 @@ use std::time::Duration;
 
 /// How many of the words are shown that come with a code that nobody has seen.
 const WORDS_CHARS_MAX: usize = 300;
+
+/// What a complete answer to a submit says, other than yes.
+enum Seen {
+    Rejection(Fault),
+    Doubt(String),
+}
 
 pub struct JsonProvider {
     name: String,
@@ -81,17 +87,24 @@ impl JsonProvider {
         Fault::new(class, self.key.conceal(words.into()))
     }
 
-    /// With all that was said, for the person who looks at the order; unless there may be an answer in it, which is as good as
-    /// money.
+    fn evidence(&self, words: impl Into<String>) -> Evidence {
+        Evidence::new(self.key.conceal(words.into()))
+    }
+
     fn fault_in(&self, reply: &Reply, fault: Fault) -> Fault {
         let fault = self.fault(fault.class, fault.code);
-        let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
-        match said.get("solution") {
-            None | Some(Value::Null) => {
-                fault.saying(&without_secrets(&reply.body, &self.key, &self.callbacks))
-            }
-            Some(_) => fault,
+        match self.said_in(reply) {
+            Some(said) => fault.saying(&said),
+            None => fault,
         }
+    }
+
+    /// All that was said, for the person who looks at the order; unless there may be an answer in it, which is as good as
+    /// money.
+    fn said_in(&self, reply: &Reply) -> Option<String> {
+        let said: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
+        let has_answer = said.get("solution").is_some_and(|solution| !solution.is_null());
+        (!has_answer).then(|| without_secrets(&reply.body, &self.key, &self.callbacks))
     }
 
     /// Sends what is said with the key in it, and returns the answer without.
@@ -121,6 +134,22 @@ impl JsonProvider {
         Ok(said)
     }
 
+    /// Shows the guard the task as it will be sent, with what stands beside it.
+    fn show(&self, submission: &Submission<'_>, said: &Map<String, Value>) -> Result<(), String> {
+        let Terms { kind, params, .. } = submission.terms;
+        let task = said.get("task").and_then(Value::as_object);
+        let mut leaves = task.map_or_else(Vec::new, |task| leaves(self.flavour, kind, params, task));
+        if let Some(pool) = said.get("languagePool") {
+            let value = pool.as_str().map_or_else(|| pool.to_string(), str::to_owned);
+            leaves.push(Leaf { name: "languagePool".to_owned(), param: Some("languagePool"), value });
+        }
+        let fields: Vec<TaskField<'_>> = leaves
+            .iter()
+            .map(|Leaf { name, param, value }| TaskField { name, param: *param, value: value.as_bytes() })
+            .collect();
+        (submission.guard)(&fields)
+    }
+
     /// A code that nobody has seen before is told once, with the words beside it: a person should put it into the table.
     /// The rest of the reply is not shown, because it may hold an answer.
     fn tell_if_strange(&self, fault: &Fault, body: &[u8]) {
@@ -138,40 +167,49 @@ impl JsonProvider {
         );
     }
 
-    /// What a complete answer to a submit means. Only what cannot have been taken is a refusal.
+    /// What a complete answer to a submit means. Only what cannot have been taken is a rejection.
     fn judge(&self, reply: &Reply, kind: &str) -> SubmitOutcome {
         let status = reply.status.as_u16();
-        let fault = match (status, read_create(&reply.body, kind, &self.codes)) {
+        let seen = match (status, read_create(&reply.body, kind, &self.codes)) {
             (200..=299, CreateReply::Taken { task }) => return SubmitOutcome::Accepted { task },
             (200..=299, CreateReply::Answered { goods, cost, .. }) => {
                 return SubmitOutcome::Answered(delivery(goods, cost, None));
             }
             (200..=299, CreateReply::Fault(fault)) => {
                 self.tell_if_strange(&fault, &reply.body);
-                fault
+                Seen::Rejection(fault)
             }
             // Somebody between us and the provider may have answered after the task was taken.
             (200..=299, CreateReply::Puzzling(sight)) => {
-                Fault::new(FaultClass::Unknown, format!("{sight} (HTTP {status}): check provider.url"))
+                Seen::Doubt(format!("{sight} (HTTP {status}): check provider.url"))
             }
             // A status that says no and a body that says yes: only a doubt is honest.
             (300..=499, CreateReply::Taken { .. } | CreateReply::Answered { .. }) => {
                 let words = format!("HTTP {status}, but with a task in it");
-                return SubmitOutcome::Refused(self.fault(FaultClass::Unknown, words));
+                return SubmitOutcome::InDoubt(Evidence::new(words));
             }
-            (429, _) => Fault::new(FaultClass::Busy, "HTTP 429"),
-            (413, _) => Fault::new(FaultClass::Caller, "HTTP 413: too large for the provider"),
+            (429, _) => Seen::Rejection(Fault::new(FaultClass::Busy, "HTTP 429")),
+            (413, _) => {
+                Seen::Rejection(Fault::new(FaultClass::Caller, "HTTP 413: too large for the provider"))
+            }
             // A code is clearer than a status, where a server sends both; some send every code so.
             (300..=499, CreateReply::Fault(fault)) => {
                 self.tell_if_strange(&fault, &reply.body);
-                fault
+                Seen::Rejection(fault)
             }
             (300..=499, _) => {
-                Fault::new(FaultClass::UnknownCode, format!("HTTP {status}: check provider.url"))
+                let words = format!("HTTP {status}: check provider.url");
+                Seen::Rejection(Fault::new(FaultClass::UnknownCode, words))
             }
-            _ => Fault::new(FaultClass::Unknown, format!("HTTP {status}")),
+            _ => Seen::Doubt(format!("HTTP {status}")),
         };
-        SubmitOutcome::Refused(self.fault_in(reply, fault))
+        match seen {
+            Seen::Rejection(fault) => SubmitOutcome::Rejected(self.fault_in(reply, fault)),
+            Seen::Doubt(words) => {
+                let said = self.said_in(reply).unwrap_or_default();
+                SubmitOutcome::InDoubt(self.evidence(words).saying(&said))
+            }
+        }
     }
 
     /// Asks for one task. Trouble on the way is no word: the task is still there.
@@ -204,7 +242,7 @@ impl JsonProvider {
     }
 }
 
-fn delivery(goods: Goods, cost: Money, solved_s: Option<u64>) -> Delivery {
+fn delivery(goods: Goods, cost: Option<Money>, solved_s: Option<u64>) -> Delivery {
     let solved_at = solved_s.and_then(|seconds| seconds.checked_mul(1000)).map(Timestamp::from_millis);
     Delivery { goods, solved_at, cost }
 }
@@ -214,13 +252,16 @@ impl Provider for JsonProvider {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         let said = match self.letter(submission.terms, submission.callback) {
             Ok(said) => said,
-            Err(why) => return SubmitOutcome::Refused(Fault::new(FaultClass::Caller, why.to_string())),
+            Err(why) => return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, why.to_string())),
         };
+        if let Err(why) = self.show(&submission, &said) {
+            return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, why));
+        }
         submission.callback.into_iter().for_each(|callback| self.callbacks.learn(callback));
         match self.post("createTask", said, self.submit_timeout).await {
             Ok(reply) => self.judge(&reply, &submission.terms.kind),
-            Err(Trouble::NeverSent(why)) => SubmitOutcome::Refused(self.fault(FaultClass::Unreachable, why)),
-            Err(Trouble::WhoKnows(why)) => SubmitOutcome::Refused(self.fault(FaultClass::Unknown, why)),
+            Err(Trouble::NeverSent(why)) => SubmitOutcome::Rejected(self.fault(FaultClass::Unreachable, why)),
+            Err(Trouble::WhoKnows(why)) => SubmitOutcome::InDoubt(self.evidence(why)),
         }
     }
 
@@ -239,6 +280,11 @@ impl Provider for JsonProvider {
 
     fn submit_interval(&self) -> Duration {
         self.submit_interval
+    }
+
+    fn penalty(&self, fault: &Fault) -> Option<Penalty> {
+        let (pause, holds_polls) = quittance_json::code::penalty(&fault.code)?;
+        Some(Penalty { pause, holds_polls })
     }
 
     fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {

@@ -48,9 +48,7 @@ impl JsonProvider {
         let is_about_task = fault.class == FaultClass::Caller;
         match fault.class {
             _ if fault.code == COUNTED => (ReportOutcome::Taken, false),
-            FaultClass::Busy | FaultClass::Unreachable | FaultClass::Unknown => {
-                (ReportOutcome::NoWord, false)
-            }
+            FaultClass::Busy | FaultClass::Unreachable => (ReportOutcome::NoWord, false),
             FaultClass::Account
             | FaultClass::Broke
             | FaultClass::Caller

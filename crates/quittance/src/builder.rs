@@ -1,15 +1,17 @@
 //! Putting a node together: a store, a provider, a door for callbacks, and the operator's settings.
 
 use crate::clock::FleetClock;
+use crate::memory::StoreMemory;
 use crate::place::{OpenError, Opened, Place, SecretError};
 use crate::presence::Presence;
 use crate::{Quittance, Running, secret};
 use quittance_engine::targets::{BadPattern, HostPattern};
-use quittance_engine::{CallbackAddress, Engine, LifeRule, PoolError, Settings, World};
+use quittance_engine::{CallbackAddress, Engine, LifeRule, PoolError, Settings, TenantRule, World};
 use quittance_gateway::{
     CALLBACK_PATH, CallbackDoor, Desk, Gateway, GatewaySettings, Hub, KeyDigest, Limits, Outbound,
     OutboundSettings, ReuseRule, TenantSettings, Tenants, TraceSettings, Traces,
 };
+use quittance_ports::roster::SKEW_MAX;
 use quittance_ports::{Clock, MemorySpill, PoolSpec, Provider, Spill, SpillError, StoreError};
 use quittance_record::SpillFile;
 use std::fmt;
@@ -17,12 +19,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// What the spill is called in the home of a node.
 pub const SPILL_NAME: &str = "spill";
 /// How much may wait on disk for a store that is away, unless the operator says otherwise.
 pub const SPILL_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How many orders in flight a node on a shared store remembers.
+const IN_HAND_MAX: usize = 10_000;
+/// How long a node that came to a store without a secret waits for what other nodes know, before it calls a callback forged.
+const SECRETS_WAIT: Duration = Duration::from_secs(5);
 
 /// Where providers can call us.
 #[derive(Clone)]
@@ -256,13 +264,31 @@ impl Builder {
         if let Some(note) = opened.roster.sealed().await? {
             return Err(StartError::Moved { note });
         }
+        let lost = opened.stale();
         let clock = FleetClock::default();
         let spill = self.spill()?;
-        let node =
-            self.assemble(opened, spill, Arc::clone(&provider), callbacks.as_ref(), clock.clone()).await?;
+        let mut memory = StoreMemory::recall(opened.clone(), self.folder(), self.place.address());
+        // A store that takes no writes just now must not keep a node from starting.
+        let is_unsettled = memory.agree().await.unwrap_or(false);
+        let secrets = memory.secrets().to_vec();
+        let node = self
+            .assemble(opened, spill, Arc::clone(&provider), callbacks.as_ref(), clock.clone(), secrets)
+            .await?;
+        if let Some(address) = node.engine.callback_address().filter(|_| is_unsettled) {
+            address.is_unsettled_until(clock.now() + SECRETS_WAIT);
+        }
+        for key in &lost {
+            node.engine.lose(key).await?;
+        }
         let name = name.unwrap_or_else(|| format!("process {}", std::process::id()));
-        let mut presence =
-            Presence::new(Arc::clone(&node.roster), Arc::clone(&node.engine), node.number, name, clock);
+        let mut presence = Presence::new(
+            Arc::clone(&node.roster),
+            Arc::clone(&node.engine),
+            node.number,
+            name,
+            clock,
+            memory,
+        );
         // A store that is away just now hears of us when it is back. Otherwise nothing is done before we are on its roll, and
         // have a clock that agrees with the others'.
         _ = presence.sign_in().await;
@@ -299,7 +325,18 @@ impl Builder {
         let provider = self.provider.take().unwrap_or_else(|| Arc::new(crate::nobody::Nobody));
         let opened = self.place.open().await?;
         // Nothing comes in, and the file may be in use by the node that runs beside us.
-        self.assemble(opened, Arc::new(MemorySpill::default()), provider, None, FleetClock::default()).await
+        let spill = Arc::new(MemorySpill::default());
+        self.assemble(opened, spill, provider, None, FleetClock::default(), Vec::new()).await
+    }
+
+    /// The folder of this node, if it has one.
+    fn folder(&self) -> Option<&Path> {
+        match (&self.home, &self.place) {
+            (Some(home), _) => Some(home),
+            #[cfg(feature = "embedded")]
+            (None, Place::Embedded(dir)) => Some(dir),
+            _ => None,
+        }
     }
 
     /// Where what comes in is kept while the store is away.
@@ -328,25 +365,54 @@ impl Builder {
         provider: Arc<dyn Provider>,
         callbacks: Option<&Callbacks>,
         clock: FleetClock,
+        secrets: Vec<[u8; 32]>,
     ) -> Result<Quittance, StartError> {
+        let is_shared = self.place.is_shared();
         let number = u64::from_le_bytes(secret::draw().map_err(SecretError::from)?);
-        let mut settings = Settings::new(number, quittance_catalog::kind);
+        let mut settings = Settings::new(number, |name| {
+            Some(quittance_catalog::kind(name).unwrap_or_else(|| quittance_catalog::open_kind(name)))
+        });
         (self.settings)(&mut settings);
+        if is_shared {
+            // One clock may be ahead of the store's by so much, and another behind.
+            settings.policy.clock_skew = settings.policy.clock_skew.max(SKEW_MAX * 2);
+        }
+        let kinds = Arc::clone(&settings.kinds);
+        settings.meaning.get_or_insert_with(|| {
+            Arc::new(move |kind, params| {
+                let meant = quittance_json::meaning(kind, params, &|name| kinds(name))?;
+                Ok(meant.map(|meant| (meant.kind, meant.params)))
+            })
+        });
+        let tenants = self.gateway.iter().flat_map(|setup| &setup.tenants);
+        settings.tenants.extend(tenants.map(|tenant| {
+            let rule = TenantRule { targets: tenant.targets.clone(), kinds: tenant.kinds.clone() };
+            (tenant.name.clone(), rule)
+        }));
         for pattern in &self.allow {
             settings.targets.allow.push(HostPattern::parse(pattern)?);
         }
-        let secret = match callbacks.and_then(|callbacks| callbacks.secret) {
-            Some(secret) => secret,
+        let of_store = match secrets.first() {
+            Some(secret) => *secret,
             None => opened.secret(secret::draw().map_err(SecretError::from)?).await?,
         };
+        let secret = callbacks.and_then(|callbacks| callbacks.secret).unwrap_or(of_store);
+        // It follows from the store's own secret, and not from one that the operator may change: keys must stay what they are.
+        settings.keys.secret = Some(of_store);
         if let Some(callbacks) = callbacks {
             let base = format!("{}{CALLBACK_PATH}", callbacks.public_url.trim_end_matches('/'));
-            settings.callback = Some(CallbackAddress::new(base, secret));
+            let address = CallbackAddress::new(base, secret);
+            if callbacks.secret.is_none() {
+                address.set_secrets(secrets);
+            }
+            settings.callback = Some(address);
         }
+        settings.in_hand_max = if self.place.is_shared() { IN_HAND_MAX } else { 0 };
         let clock: Arc<dyn Clock> = Arc::new(clock);
         // What signs calls to callers follows from the secret that proves calls to us: one to keep, not two.
-        let outbound =
-            Outbound::new(OutboundSettings { root_secret: secret, ..self.outbound }, Arc::clone(&clock));
+        let currency = settings.currency.clone();
+        let outbound = OutboundSettings { root_secret: secret, currency, ..self.outbound };
+        let outbound = Outbound::new(outbound, Arc::clone(&clock));
         let hub = self.gateway.as_ref().map(|setup| {
             Hub::new(limited(&setup.tenants)).with_traces(setup.traces.clone().map(Traces::start))
         });
@@ -365,6 +431,7 @@ impl Builder {
             let tenants = Tenants::new(setup.tenants, setup.admin).with_reuse(setup.reuse);
             let desk = Desk::new(Arc::clone(&engine), provider, clock, tenants, hub, outbound);
             let desk = desk.with_roster(Arc::clone(&roster)).with_books(Arc::clone(&store));
+            let desk = desk.with_requests_max(setup.settings.limits.requests_max);
             Gateway::new(desk, setup.settings)
         });
         Ok(Quittance { engine, store, roster, number, gateway, running: Arc::default() })

@@ -14,7 +14,8 @@
 //!     .start()
 //!     .await?;
 //!
-//! let solved = quittance.solve(RecaptchaV2::new("6Le-site-key", "https://shop.example.org/login")).await?;
+//! let login = RecaptchaV2::new("6Le-site-key", "https://shop.example.org/login").idempotency_key("login-42");
+//! let solved = quittance.solve(login).await?;
 //! println!("{} (from {:?})", solved.text(), solved.origin);
 //!
 //! quittance.stop().await;
@@ -23,13 +24,15 @@
 //! ```
 //!
 //! An order is durable when [`Quittance::place`] returns: whatever then happens to the caller, or to the process, it is
-//! carried out, by this process or by the next one that opens the same store. Whoever places the same order again joins
-//! it, and nothing is paid for twice as long as a doubt can be settled.
+//! carried out, by this process or by the next one that opens the same store. The same idempotency key is the same job: it
+//! joins the order, and nothing is paid for twice as long as a doubt can be settled. Without a key, a token that the site takes
+//! once is for one placement, and equal placements of images are shared; [`Order::shared`] and [`Order::exclusive`] say otherwise.
 #![forbid(unsafe_code)]
 
 mod builder;
 mod clock;
 pub mod copy;
+mod memory;
 mod nobody;
 mod order;
 mod place;
@@ -242,6 +245,12 @@ impl Quittance {
     /// Takes a pool away; says whether there was one. What it has bought stays on its shelf until it spoils.
     pub async fn remove_pool(&self, name: &str) -> Result<bool, StoreError> {
         self.engine.remove_pool(name).await
+    }
+
+    /// The currency that all money is in, by ISO 4217.
+    #[must_use]
+    pub fn currency(&self) -> &str {
+        self.engine.currency()
     }
 
     /// What callers have said about the answers of each site, as the store has it: of a node that only looks, the engine has

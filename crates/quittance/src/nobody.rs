@@ -18,7 +18,7 @@ impl Provider for Nobody {
     }
 
     async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
-        SubmitOutcome::Refused(Fault::new(FaultClass::Unreachable, "this node has no provider"))
+        SubmitOutcome::Rejected(Fault::new(FaultClass::Unreachable, "this node has no provider"))
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
@@ -27,6 +27,10 @@ impl Provider for Nobody {
 
     fn poll_batch_max(&self) -> usize {
         1
+    }
+
+    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
+        None
     }
 
     fn submit_interval(&self) -> Duration {

@@ -39,24 +39,27 @@ impl Order {
         self
     }
 
-    /// The same key is the same order, for as long as its record lives.
+    /// Names the job: the same key is the same order and gets the same answer, for as long as its record lives; another key
+    /// is another job. Without a key, [`shared`](Self::shared) or [`exclusive`](Self::exclusive) decides.
     #[must_use]
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.draft.idempotency_key = Some(key.into());
         self
     }
 
-    /// An answer that nobody else gets, even if somebody asks for the same thing at the same time.
+    /// This placement is a job of its own, and no other placement gets its answer: the default of kinds whose answers the site
+    /// takes once.
     #[must_use]
     pub fn exclusive(mut self) -> Self {
-        self.draft.reuse = Reuse::Exclusive;
+        self.draft.reuse = Some(Reuse::Exclusive);
         self
     }
 
-    /// An answer that whoever asks for the same thing within the window gets too: the default.
+    /// Equal placements are one job: they join it, and get the same answer while it is good. The default of kinds whose answers
+    /// can be used again.
     #[must_use]
     pub fn shared(mut self) -> Self {
-        self.draft.reuse = Reuse::Shared;
+        self.draft.reuse = Some(Reuse::Shared);
         self
     }
 
@@ -132,6 +135,12 @@ macro_rules! typed {
             #[must_use]
             pub fn idempotency_key(self, key: impl Into<String>) -> Self {
                 Self(self.0.idempotency_key(key))
+            }
+
+            /// See [`Order::shared`].
+            #[must_use]
+            pub fn shared(self) -> Self {
+                Self(self.0.shared())
             }
 
             /// See [`Order::exclusive`].

@@ -2,7 +2,8 @@
 //! the store, and the roster of those who work on it.
 
 use crate::secret;
-use quittance_ports::{MemoryRoster, MemoryStore, Roster, Store, StoreError};
+use quittance_lifecycle::Key;
+use quittance_ports::{MemoryRoster, MemoryStore, Roster, Store, StoreError, StoreMark};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -65,7 +66,7 @@ pub struct Opened {
 enum Keeper {
     Nobody,
     #[cfg(feature = "embedded")]
-    Folder(PathBuf),
+    Folder(PathBuf, EmbeddedStore),
     #[cfg(feature = "redis")]
     Redis(RedisStore),
     #[cfg(feature = "postgres")]
@@ -111,13 +112,14 @@ impl Place {
             },
             #[cfg(feature = "embedded")]
             Self::Embedded(dir) => {
-                let (folder, keeper) = (dir.clone(), Keeper::Folder(dir.clone()));
+                let folder = dir.clone();
                 // A large store takes seconds to open, and nothing else should wait for it.
                 let opening = tokio::task::spawn_blocking(move || EmbeddedStore::open(&folder));
                 let store = match opening.await {
                     Ok(store) => store?,
                     Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
                 };
+                let keeper = Keeper::Folder(dir.clone(), store.clone());
                 Opened { store: Arc::new(store.clone()), roster: Arc::new(store), keeper }
             }
             #[cfg(feature = "redis")]
@@ -142,12 +144,51 @@ impl Opened {
         Ok(match &self.keeper {
             Keeper::Nobody => drawn,
             #[cfg(feature = "embedded")]
-            Keeper::Folder(dir) => secret::kept_in(dir, drawn)?,
+            Keeper::Folder(dir, _) => secret::kept_in(dir, drawn)?,
             #[cfg(feature = "redis")]
             Keeper::Redis(store) => store.shared_secret(drawn).await?,
             #[cfg(feature = "postgres")]
             Keeper::Postgres(store) => store.shared_secret(drawn).await?,
         })
+    }
+}
+
+impl Opened {
+    /// Who the store is and how far it has come, if others share it; see [`StoreMark`].
+    pub(crate) async fn mark(
+        &self,
+        drawn: [u8; 16],
+        secrets: &[[u8; 32]],
+    ) -> Result<Option<StoreMark>, StoreError> {
+        #[cfg(not(any(feature = "redis", feature = "postgres")))]
+        let _ = (drawn, secrets);
+        match &self.keeper {
+            Keeper::Nobody => Ok(None),
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(..) => Ok(None),
+            #[cfg(feature = "redis")]
+            Keeper::Redis(store) => store.mark(drawn, secrets).await.map(Some),
+            #[cfg(feature = "postgres")]
+            Keeper::Postgres(store) => store.mark(drawn, secrets).await.map(Some),
+        }
+    }
+
+    /// What happened to the files of a store on this machine, if anything did.
+    pub(crate) fn damage(&self) -> Option<String> {
+        match &self.keeper {
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(_, store) => store.damage(),
+            _ => None,
+        }
+    }
+
+    /// The orders whose last steps a store on this machine has lost.
+    pub(crate) fn stale(&self) -> Vec<Key> {
+        match &self.keeper {
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(_, store) => store.stale(),
+            _ => Vec::new(),
+        }
     }
 }
 

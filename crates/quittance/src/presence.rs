@@ -4,12 +4,17 @@
 
 use crate::SystemClock;
 use crate::clock::FleetClock;
+use crate::memory::StoreMemory;
 use quittance_engine::Engine;
 use quittance_lifecycle::Timestamp;
 use quittance_ports::roster::{SIGN_IN_SPAN, SILENT_AFTER, SKEW_MAX};
 use quittance_ports::{Card, Clock, Roll, Roster, Signed, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often a node looks whether its store is still what it was.
+const LOOK_SPAN: Duration = Duration::from_secs(1);
 
 /// A reply that took longer than this says little about anybody's clock.
 const REPLY_MAX: Duration = Duration::from_secs(1);
@@ -32,6 +37,7 @@ pub(crate) struct Presence {
     card: Card,
     clock: FleetClock,
     is_sealed: bool,
+    memory: StoreMemory,
     /// The last word that the provider's account is mended which was heard from another node, once we have listened.
     released: Option<Option<Timestamp>>,
 }
@@ -43,6 +49,7 @@ impl Presence {
         node: u64,
         name: String,
         clock: FleetClock,
+        memory: StoreMemory,
     ) -> Self {
         let now = SystemClock.now();
         let card = Card {
@@ -54,24 +61,37 @@ impl Presence {
             at: now,
             skew_ms: None,
             vitals: engine.vitals(),
+            reach: engine.reach(),
             demand: engine.demand(),
         };
-        Self { roster, engine, card, clock, is_sealed: false, released: None }
+        Self { roster, engine, card, clock, is_sealed: false, memory, released: None }
     }
 
     /// Until it is dropped. A store that is away hears of us when it is back.
     pub(crate) async fn keep_up(mut self) {
+        self.memory.remind(&self.engine);
+        let engine = Arc::clone(&self.engine);
+        let mut signed_in = Instant::now();
+        let mut is_suspected = false;
         loop {
-            if self.sign_in().await.is_err() {
-                self.look_for_seal().await;
+            self.memory.look(&engine, std::mem::take(&mut is_suspected)).await;
+            if signed_in.elapsed() >= SIGN_IN_SPAN {
+                signed_in = Instant::now();
+                if self.sign_in().await.is_err() {
+                    self.look_for_seal().await;
+                }
             }
-            tokio::time::sleep(SIGN_IN_SPAN).await;
+            tokio::select! {
+                () = tokio::time::sleep(LOOK_SPAN) => {}
+                () = engine.suspects() => is_suspected = true,
+            }
         }
     }
 
     pub(crate) async fn sign_in(&mut self) -> Result<(), StoreError> {
         self.card.vitals = self.engine.vitals();
         self.card.demand = self.engine.demand();
+        self.card.reach = self.engine.reach();
         let sent = SystemClock.now();
         self.card.at = sent;
         let there = self.roster.sign_in(&self.card).await?;
@@ -85,6 +105,7 @@ impl Presence {
             self.card.skew_ms = Some(skew);
             self.agree_on_the_time(skew, &roll);
         }
+        self.engine.heed_roll(&roll);
         self.listen_for_release(&roll);
         if self.card.vitals.store_was_away {
             self.look_for_seal().await;

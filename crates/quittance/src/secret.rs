@@ -20,14 +20,22 @@ pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
     if let Some(secret) = read(&path)? {
         return Ok(secret);
     }
-    // Written whole under another name first: a crash in the middle must not leave half a secret.
-    let draft = dir.join(format!("{NAME}.new"));
-    let mut file = private(&draft)?;
-    file.write_all(&secret)?;
-    file.sync_all()?;
-    fs::rename(&draft, &path)?;
-    File::open(dir)?.sync_all()?;
+    keep(dir, NAME, &secret)?;
     Ok(secret)
+}
+
+/// Writes a file that nobody else may read. Written whole under another name first: a crash in the middle must not leave half of it.
+pub(crate) fn keep(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let draft = dir.join(format!("{name}.new"));
+    let mut file = private(&draft)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    fs::rename(&draft, dir.join(name))?;
+    File::open(dir)?.sync_all()
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn read(path: &Path) -> io::Result<Option<[u8; 32]>> {

@@ -7,8 +7,8 @@
 use futures_util::future::join_all;
 use quittance::lifecycle::story::Story;
 use quittance::lifecycle::{
-    Attempt, Beat, DeadCause, Draft, Fault, FaultClass, KeySettings, Money, Order, Phase, Policy, Progress,
-    Tally, Timestamp,
+    Attempt, Beat, DeadCause, Draft, Fault, FaultClass, KeySettings, Order, Phase, Policy, Progress, Tally,
+    Timestamp,
 };
 use quittance::{GatewaySetup, Place, Quittance};
 use quittance_ports::{Commit, Store, Version};
@@ -48,7 +48,8 @@ fn letter(n: u64) -> Order {
             task: None,
             report: None,
             made_for: None,
-            cost: Money::default(),
+            cost: None,
+            former: None,
         });
     }
     let cause = DeadCause::Spent(fault);
@@ -61,6 +62,7 @@ fn letter(n: u64) -> Order {
         placed: at(0),
         deadline: at(300_000),
         wanted: true,
+        uncollected: false,
         phase: Phase::Dead { cause, at: at(40) },
         attempts,
         last_attempt: 3,
@@ -68,6 +70,7 @@ fn letter(n: u64) -> Order {
         possible_doubles: 0,
         listeners: Vec::new(),
         last_listener: 0,
+        put_back: None,
         story,
     }
 }

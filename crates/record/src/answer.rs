@@ -1,8 +1,10 @@
 //! How answers, deliveries and faults are written: the parts that orders, stories and arrivals share.
 
 use crate::error::{RecordError, Within};
-use crate::fields::{Named, Text, mirror, moment, need, need_moment, need_text, text, unless_default};
-use quittance_lifecycle::{Answer, Delivery, Fault, FaultClass, Goods, Money, Timestamp};
+use crate::fields::{
+    IN_DOUBT, Named, Text, mirror, moment, need, need_moment, need_text, text, unless_default,
+};
+use quittance_lifecycle::{Answer, Delivery, Evidence, Fault, FaultClass, Goods, Money, Timestamp};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -41,13 +43,13 @@ mirror! { AnswerRecord<'a> {
 
 impl<'a> AnswerRecord<'a> {
     pub(crate) fn of(answer: &'a Answer) -> Self {
-        let Answer { goods, attempt, earliest, expires, cost: Money(cost) } = answer;
+        let Answer { goods, attempt, earliest, expires, cost } = answer;
         Self {
             goods: Some(GoodsRecord::of(goods)),
             attempt: Some(*attempt),
             earliest: moment(*earliest),
             expires: expires.and_then(moment),
-            cost_micros: unless_default(*cost),
+            cost_micros: cost.map(|Money(micros)| micros),
         }
     }
 
@@ -62,7 +64,7 @@ impl<'a> AnswerRecord<'a> {
             attempt: need(self.attempt, "attempt")?,
             earliest: need_moment(self.earliest, "earliest")?,
             expires: self.expires.map(Timestamp::from_millis),
-            cost: Money(self.cost_micros.unwrap_or_default()),
+            cost: self.cost_micros.map(Money),
         })
     }
 }
@@ -75,11 +77,11 @@ mirror! { DeliveryRecord<'a> {
 
 impl<'a> DeliveryRecord<'a> {
     pub(crate) fn of(delivery: &'a Delivery) -> Self {
-        let Delivery { goods, solved_at, cost: Money(cost) } = delivery;
+        let Delivery { goods, solved_at, cost } = delivery;
         Self {
             goods: Some(GoodsRecord::of(goods)),
             solved_at: solved_at.and_then(moment),
-            cost_micros: unless_default(*cost),
+            cost_micros: cost.map(|Money(micros)| micros),
         }
     }
 
@@ -92,9 +94,15 @@ impl<'a> DeliveryRecord<'a> {
         Ok(Delivery {
             goods: need(self.goods, "goods")?.read().within("goods")?,
             solved_at: self.solved_at.map(Timestamp::from_millis),
-            cost: Money(self.cost_micros.unwrap_or_default()),
+            cost: self.cost_micros.map(Money),
         })
     }
+}
+
+/// What is written like a fault.
+pub(crate) enum Trouble {
+    Fault(Fault),
+    Doubt(Evidence),
 }
 
 mirror! { FaultRecord<'a> { class: Text<'a>, code: Text<'a>, said: Text<'a> } }
@@ -109,6 +117,26 @@ impl<'a> FaultRecord<'a> {
     pub(crate) fn read(found: Option<Self>) -> Result<Fault, RecordError> {
         let found = need(found, "fault")?;
         found.parts().within("fault")
+    }
+
+    /// An attempt in doubt is written as a fault of a class of its own.
+    pub(crate) fn of_doubt(evidence: &'a Evidence) -> Self {
+        let Evidence { seen, said } = evidence;
+        let said = if said.is_empty() { None } else { text(said) };
+        Self { class: text(IN_DOUBT), code: text(seen), said }
+    }
+
+    /// The fault, or what was seen of an attempt in doubt.
+    pub(crate) fn read_either(found: Option<Self>) -> Result<Trouble, RecordError> {
+        match found {
+            Some(Self { class: Some(class), code, said }) if class == IN_DOUBT => {
+                Ok(Trouble::Doubt(Evidence {
+                    seen: need_text(code, "code").within("fault")?,
+                    said: said.map(Cow::into_owned).unwrap_or_default(),
+                }))
+            }
+            found => Self::read(found).map(Trouble::Fault),
+        }
     }
 
     /// As it was written, and not by [`Fault::new`]: reading shortens nothing.

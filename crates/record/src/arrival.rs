@@ -1,26 +1,32 @@
 //! How something that came in for an order is written while the order itself cannot be.
 
 use crate::VERSION;
-use crate::answer::{AnswerRecord, DeliveryRecord, FaultRecord};
+use crate::answer::{AnswerRecord, DeliveryRecord, FaultRecord, Trouble};
 use crate::attempt::AttemptRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
     Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_span, need_stamp,
     need_text, parse, span, stamp, text, write,
 };
-use quittance_lifecycle::{Event, Gate, Key, PollOutcome, ReportOutcome, SubmitOutcome, TellOutcome, Word};
+use crate::order::read_attempts;
+use crate::receipt::ReceiptRecord;
+use quittance_lifecycle::{
+    Event, Evidence, Fault, FaultClass, Gate, Key, PollOutcome, ReportOutcome, SubmitOutcome, TellOutcome,
+    Word,
+};
 use quittance_ports::Arrival;
 use std::borrow::Cow;
 
-mirror! { ArrivalRecord<'a> { v: u64, key: Text<'a>, born: u64, event: EventRecord<'a> } }
+mirror! { ArrivalRecord<'a> { v: u64, key: Text<'a>, born: u64, target: Text<'a>, event: EventRecord<'a> } }
 
 #[must_use]
 pub fn encode_arrival(arrival: &Arrival) -> Vec<u8> {
-    let Arrival { key, born, event } = arrival;
+    let Arrival { key, born, target, event } = arrival;
     write(&ArrivalRecord {
         v: Some(VERSION),
         key: digest(key.0),
         born: moment(*born),
+        target: target.and_then(stamp),
         event: Some(EventRecord::of(event)),
     })
 }
@@ -30,6 +36,7 @@ pub fn decode_arrival(bytes: &[u8]) -> Result<Arrival, RecordError> {
     Ok(Arrival {
         key: Key(need_digest(found.key, "key")?),
         born: need_moment(found.born, "born")?,
+        target: found.target.map(|target| need_stamp(Some(target), "target")).transpose()?,
         event: need(found.event, "event")?.read().within("event")?,
     })
 }
@@ -52,6 +59,9 @@ names! { enum EventName {
     ReportPassed = "report_passed",
     ListenedFor = "listened_for",
     Told = "told",
+    PutBack = "put_back",
+    Lost = "lost",
+    Recalled = "recalled",
 } }
 
 mirror! { EventRecord<'a> {
@@ -72,6 +82,10 @@ mirror! { EventRecord<'a> {
     answer: AnswerRecord<'a>,
     made: AttemptRecord<'a>,
     text: Text<'a>,
+    until: u64,
+    born: u64,
+    attempts: Vec<AttemptRecord<'a>>,
+    receipt: ReceiptRecord,
 } }
 
 impl<'a> EventRecord<'a> {
@@ -91,8 +105,9 @@ impl<'a> EventRecord<'a> {
                 outcome: Some(OutcomeRecord::of_poll(outcome)),
                 ..about(EventName::Polled, attempt)
             },
-            Event::CalledBack { attempt, task, word } => Self {
+            Event::CalledBack { attempt, task, word, receipt } => Self {
                 task: task.as_deref().and_then(text),
+                receipt: receipt.as_ref().map(ReceiptRecord::of),
                 outcome: Some(OutcomeRecord::of_word(word)),
                 ..about(EventName::CalledBack, attempt)
             },
@@ -126,6 +141,13 @@ impl<'a> EventRecord<'a> {
                 outcome: Some(OutcomeRecord::of_tell(outcome)),
                 ..named(EventName::Told)
             },
+            Event::PutBack { others_by } => Self { until: moment(*others_by), ..named(EventName::PutBack) },
+            Event::Lost => named(EventName::Lost),
+            Event::Recalled { born, attempts } => Self {
+                born: moment(*born),
+                attempts: Some(attempts.iter().map(AttemptRecord::of).collect()),
+                ..named(EventName::Recalled)
+            },
         }
     }
 
@@ -149,6 +171,7 @@ impl<'a> EventRecord<'a> {
                 attempt: attempt()?,
                 task: self.task.map(Cow::into_owned),
                 word: need(self.outcome, "outcome")?.read_word().within("outcome")?,
+                receipt: self.receipt.map(|found| found.read().within("receipt")).transpose()?,
             },
             EventName::Stocked => Event::Stocked { attempt: attempt()? },
             EventName::Claimed => Event::Claimed {
@@ -180,6 +203,12 @@ impl<'a> EventRecord<'a> {
                 listener: need(self.listener, "listener")?,
                 outcome: need(self.outcome, "outcome")?.read_tell().within("outcome")?,
             },
+            EventName::PutBack => Event::PutBack { others_by: need_moment(self.until, "until")? },
+            EventName::Lost => Event::Lost,
+            EventName::Recalled => Event::Recalled {
+                born: need_moment(self.born, "born")?,
+                attempts: read_attempts(need(self.attempts, "attempts")?)?,
+            },
         })
     }
 }
@@ -205,7 +234,7 @@ impl GateRecord<'_> {
 }
 
 names! { enum SubmitName {
-    Accepted = "accepted", Answered = "answered", Refused = "refused", Unknown = "unknown",
+    Accepted = "accepted", Answered = "answered", Rejected = "refused", InDoubt = "unknown",
 } }
 
 names! { enum PollName {
@@ -237,10 +266,13 @@ impl<'a> OutcomeRecord<'a> {
             SubmitOutcome::Answered(delivery) => {
                 Self { delivery: Some(DeliveryRecord::of(delivery)), ..named(SubmitName::Answered) }
             }
-            SubmitOutcome::Refused(fault) => {
-                Self { fault: Some(FaultRecord::of(fault)), ..named(SubmitName::Refused) }
+            SubmitOutcome::Rejected(fault) => {
+                Self { fault: Some(FaultRecord::of(fault)), ..named(SubmitName::Rejected) }
             }
-            SubmitOutcome::Unknown => named(SubmitName::Unknown),
+            SubmitOutcome::InDoubt(evidence) => {
+                let seen = (*evidence != Evidence::default()).then(|| FaultRecord::of_doubt(evidence));
+                Self { fault: seen, ..named(SubmitName::InDoubt) }
+            }
         }
     }
 
@@ -248,8 +280,20 @@ impl<'a> OutcomeRecord<'a> {
         Ok(match SubmitName::read(self.is, "is")? {
             SubmitName::Accepted => SubmitOutcome::Accepted { task: need_text(self.task, "task")? },
             SubmitName::Answered => SubmitOutcome::Answered(DeliveryRecord::read(self.delivery)?),
-            SubmitName::Refused => SubmitOutcome::Refused(FaultRecord::read(self.fault)?),
-            SubmitName::Unknown => SubmitOutcome::Unknown,
+            // Files of before have doubts under this name, too.
+            SubmitName::Rejected => match FaultRecord::read_either(self.fault)? {
+                Trouble::Fault(fault) => SubmitOutcome::Rejected(fault),
+                Trouble::Doubt(evidence) => SubmitOutcome::InDoubt(evidence),
+            },
+            SubmitName::InDoubt => match self.fault {
+                None => SubmitOutcome::InDoubt(Evidence::default()),
+                found => match FaultRecord::read_either(found)? {
+                    Trouble::Doubt(evidence) => SubmitOutcome::InDoubt(evidence),
+                    Trouble::Fault(_) => {
+                        return Err(RecordError::malformed("fault", "what was seen of an attempt in doubt"));
+                    }
+                },
+            },
         })
     }
 
@@ -271,7 +315,11 @@ impl<'a> OutcomeRecord<'a> {
         Ok(match PollName::read(self.is, "is")? {
             PollName::Pending => PollOutcome::Pending,
             PollName::Answered => PollOutcome::Answered(DeliveryRecord::read(self.delivery)?),
-            PollName::Faulted => PollOutcome::Faulted(FaultRecord::read(self.fault)?),
+            PollName::Faulted => match FaultRecord::read_either(self.fault)? {
+                Trouble::Fault(fault) => PollOutcome::Faulted(fault),
+                // Files of before may say so.
+                Trouble::Doubt(_) => PollOutcome::NoWord,
+            },
             PollName::NoWord => PollOutcome::NoWord,
         })
     }
@@ -321,7 +369,11 @@ impl<'a> OutcomeRecord<'a> {
     fn read_word(self) -> Result<Word, RecordError> {
         Ok(match WordName::read(self.is, "is")? {
             WordName::Answered => Word::Answered(DeliveryRecord::read(self.delivery)?),
-            WordName::Faulted => Word::Faulted(FaultRecord::read(self.fault)?),
+            WordName::Faulted => Word::Faulted(match FaultRecord::read_either(self.fault)? {
+                Trouble::Fault(fault) => fault,
+                // Files of before may say so. As then, it says nothing final.
+                Trouble::Doubt(evidence) => Fault::new(FaultClass::UnknownCode, evidence.seen),
+            }),
         })
     }
 }

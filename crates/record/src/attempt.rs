@@ -4,9 +4,9 @@ use crate::afterwards::ReportRecord;
 use crate::answer::AnswerRecord;
 use crate::error::RecordError;
 use crate::fields::{
-    Named, Text, digest, mirror, moment, names, need, need_moment, need_text, read_key, text, unless_default,
+    Named, Text, digest, mirror, moment, names, need, need_moment, need_text, read_key, text,
 };
-use quittance_lifecycle::{Attempt, Money, Progress};
+use quittance_lifecycle::{Attempt, Money, Progress, Timestamp};
 
 names! { enum ProgressName {
     Sent = "sent",
@@ -32,11 +32,14 @@ mirror! { AttemptRecord<'a> {
     report: ReportRecord<'a>,
     made_for: Text<'a>,
     cost_micros: u64,
+    former_born: u64,
+    former_number: u32,
 } }
 
 impl<'a> AttemptRecord<'a> {
     pub(crate) fn of(attempt: &'a Attempt) -> Self {
-        let Attempt { number, sent, unsolved_at, accepted, progress, task, report, made_for, cost } = attempt;
+        let Attempt { number, sent, unsolved_at, accepted, progress, task, report, made_for, cost, former } =
+            attempt;
         let written = Self::of_progress(progress);
         Self {
             number: Some(*number),
@@ -47,7 +50,9 @@ impl<'a> AttemptRecord<'a> {
             task: written.task.or_else(|| task.as_deref().and_then(text)),
             report: report.as_ref().map(ReportRecord::of),
             made_for: made_for.and_then(|key| digest(key.0)),
-            cost_micros: unless_default(cost.0),
+            cost_micros: cost.map(|Money(micros)| micros),
+            former_born: former.and_then(|(born, _)| moment(born)),
+            former_number: former.map(|(_, number)| number),
             ..written
         }
     }
@@ -86,7 +91,8 @@ impl<'a> AttemptRecord<'a> {
             task: self.task_if_over(),
             made_for: read_key(self.made_for.take(), "made_for")?,
             report: self.report.take().map(ReportRecord::read).transpose()?,
-            cost: Money(self.cost_micros.unwrap_or_default()),
+            cost: self.cost_micros.map(Money),
+            former: self.former_born.map(Timestamp::from_millis).zip(self.former_number),
             progress: self.progress()?,
         })
     }

@@ -5,8 +5,9 @@ use crate::error::RecordError;
 use crate::fields::{
     Text, mirror, moment, need, need_moment, need_stamp, need_text, parse, stamp, text, unless_default, write,
 };
+use crate::receipt::{OutageRecord, read_outages, write_outages};
 use quittance_lifecycle::Timestamp;
-use quittance_ports::{Card, Demand, Vitals};
+use quittance_ports::{Card, Demand, Reach, Vitals};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -22,7 +23,10 @@ mirror! { CardRecord<'a> {
     behind_ms: u64,
     vitals: VitalsRecord<'a>,
     demand: BTreeMap<Text<'a>, DemandRecord>,
+    reach: ReachRecord,
 } }
+
+mirror! { ReachRecord { until: u64, outages: Vec<OutageRecord> } }
 
 mirror! { DemandRecord { served: u64, missed: u64 } }
 
@@ -46,7 +50,7 @@ mirror! { VitalsRecord<'a> {
 
 #[must_use]
 pub fn encode_card(card: &Card) -> Vec<u8> {
-    let Card { node, name, version, format, started, at, skew_ms, vitals, demand } = card;
+    let Card { node, name, version, format, started, at, skew_ms, vitals, reach, demand } = card;
     write(&CardRecord {
         v: Some(VERSION),
         node: stamp(*node),
@@ -59,6 +63,7 @@ pub fn encode_card(card: &Card) -> Vec<u8> {
         behind_ms: skew_ms.filter(|skew| *skew < 0).map(i64::unsigned_abs),
         vitals: (*vitals != Vitals::default()).then(|| write_vitals(vitals)),
         demand: (!demand.is_empty()).then(|| demand.iter().map(write_demand).collect()),
+        reach: reach.as_ref().map(write_reach),
     })
 }
 
@@ -74,7 +79,17 @@ pub fn decode_card(bytes: &[u8]) -> Result<Card, RecordError> {
         skew_ms: read_skew(found.ahead_ms, found.behind_ms),
         vitals: read_vitals(found.vitals.unwrap_or_default()),
         demand: found.demand.unwrap_or_default().into_iter().map(read_demand).collect(),
+        reach: found.reach.map(read_reach).transpose()?,
     })
+}
+
+fn write_reach(reach: &Reach) -> ReachRecord {
+    let Reach { until, outages } = reach;
+    ReachRecord { until: moment(*until), outages: write_outages(outages) }
+}
+
+fn read_reach(found: ReachRecord) -> Result<Reach, RecordError> {
+    Ok(Reach { until: need_moment(found.until, "until")?, outages: read_outages(found.outages)? })
 }
 
 fn write_demand<'a>((pool, seen): (&'a String, &Demand)) -> (Text<'a>, DemandRecord) {

@@ -4,7 +4,7 @@
 use crate::VERSION;
 use crate::error::RecordError;
 use quittance_lifecycle::time::millis;
-use quittance_lifecycle::{FaultClass, Key, Reuse, Timestamp, Via};
+use quittance_lifecycle::{FaultClass, Key, Reuse, Signal, Timestamp, Via};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
@@ -89,13 +89,31 @@ pub(crate) use names;
 names! { for FaultClass {
     Busy = "busy",
     Unreachable = "unreachable",
-    Unknown = "unknown",
     Unsolvable = "unsolvable",
     Broke = "broke",
     Account = "account",
     Caller = "caller",
     UnknownCode = "unknown_code",
 } }
+
+/// An attempt in doubt, where a fault has its class.
+pub(crate) const IN_DOUBT: &str = "unknown";
+
+impl Named for Signal {
+    const NAMES: &'static [&'static str] =
+        &["busy", "unreachable", IN_DOUBT, "unsolvable", "broke", "account", "caller", "unknown_code"];
+
+    fn name_on_record(self) -> &'static str {
+        match self {
+            Self::Fault(class) => class.name_on_record(),
+            Self::InDoubt => IN_DOUBT,
+        }
+    }
+
+    fn named(name: &str) -> Option<Self> {
+        if name == IN_DOUBT { Some(Self::InDoubt) } else { FaultClass::named(name).map(Self::Fault) }
+    }
+}
 
 names! { for Via { Submit = "submit", Callback = "callback", Poll = "poll" } }
 

@@ -23,6 +23,7 @@ mod fields;
 mod frame;
 mod order;
 mod phase;
+mod receipt;
 mod sheet;
 mod spill;
 mod story;

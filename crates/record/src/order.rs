@@ -10,7 +10,7 @@ use crate::fields::{
 };
 use crate::phase::PhaseRecord;
 use crate::story::EntryRecord;
-use quittance_lifecycle::{Attempt, Entry, FaultClass, Key, Listener, Order, Story, Terms};
+use quittance_lifecycle::{Attempt, Entry, Key, Listener, Order, Signal, Story, Terms, Timestamp};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +23,7 @@ mirror! { OrderRecord<'a> {
     placed: u64,
     deadline: u64,
     wanted: bool,
+    uncollected: bool,
     phase: PhaseRecord<'a>,
     attempts: Vec<AttemptRecord<'a>>,
     last_attempt: u32,
@@ -32,6 +33,7 @@ mirror! { OrderRecord<'a> {
     story_left_out: u32,
     listeners: Vec<ListenerRecord<'a>>,
     last_listener: u32,
+    put_back: u64,
 } }
 
 /// Everything but the terms, which [`encode_terms`](crate::encode_terms) writes.
@@ -45,6 +47,7 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         placed,
         deadline,
         wanted,
+        uncollected,
         phase,
         attempts,
         last_attempt,
@@ -52,6 +55,7 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         possible_doubles,
         listeners,
         last_listener,
+        put_back,
         story: Story { entries, left_out },
     } = order;
     write(&OrderRecord {
@@ -62,6 +66,7 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         placed: moment(*placed),
         deadline: moment(*deadline),
         wanted: Some(*wanted),
+        uncollected: unless_default(*uncollected),
         phase: Some(PhaseRecord::of(phase)),
         attempts: Some(attempts.iter().map(AttemptRecord::of).collect()),
         last_attempt: Some(*last_attempt),
@@ -71,6 +76,7 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         story_left_out: unless_default(*left_out),
         listeners: (!listeners.is_empty()).then(|| listeners.iter().map(ListenerRecord::of).collect()),
         last_listener: unless_default(*last_listener),
+        put_back: put_back.and_then(moment),
     })
 }
 
@@ -85,6 +91,7 @@ pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordErro
         placed: need_moment(found.placed, "placed")?,
         deadline: need_moment(found.deadline, "deadline")?,
         wanted: need(found.wanted, "wanted")?,
+        uncollected: found.uncollected.unwrap_or_default(),
         phase: PhaseRecord::read(found.phase)?,
         attempts: read_attempts(need(found.attempts, "attempts")?)?,
         last_attempt: need(found.last_attempt, "last_attempt")?,
@@ -92,6 +99,7 @@ pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordErro
         possible_doubles: found.possible_doubles.unwrap_or_default(),
         listeners: read_listeners(found.listeners.unwrap_or_default())?,
         last_listener: found.last_listener.unwrap_or_default(),
+        put_back: found.put_back.map(Timestamp::from_millis),
         story: Story {
             entries: read_entries(found.story.unwrap_or_default())?,
             left_out: found.story_left_out.unwrap_or_default(),
@@ -99,7 +107,7 @@ pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordErro
     })
 }
 
-fn read_attempts(found: Vec<AttemptRecord<'_>>) -> Result<Vec<Attempt>, RecordError> {
+pub(crate) fn read_attempts(found: Vec<AttemptRecord<'_>>) -> Result<Vec<Attempt>, RecordError> {
     let read = |(index, attempt): (usize, AttemptRecord<'_>)| attempt.read().within_item("attempts", index);
     found.into_iter().enumerate().map(read).collect()
 }
@@ -116,19 +124,19 @@ fn read_entries(found: Vec<EntryRecord<'_>>) -> Result<Vec<Entry>, RecordError> 
 }
 
 /// By name and not by position, so that a new class shifts nothing.
-fn write_retries<'a>(retries: &[u8; FaultClass::ALL.len()]) -> BTreeMap<Text<'a>, u8> {
-    let count = |class: FaultClass| unless_default(retries[class as usize]);
-    FaultClass::ALL
+fn write_retries<'a>(retries: &[u8; Signal::ALL.len()]) -> BTreeMap<Text<'a>, u8> {
+    let count = |signal: Signal| unless_default(retries[signal.index()]);
+    Signal::ALL
         .into_iter()
-        .filter_map(|class| Some((Cow::Borrowed(class.name_on_record()), count(class)?)))
+        .filter_map(|signal| Some((Cow::Borrowed(signal.name_on_record()), count(signal)?)))
         .collect()
 }
 
 /// A class that nobody here knows is an error: if its count were dropped, its limit would begin again.
-fn read_retries(found: BTreeMap<Text<'_>, u8>) -> Result<[u8; FaultClass::ALL.len()], RecordError> {
-    let mut retries = [0; FaultClass::ALL.len()];
+fn read_retries(found: BTreeMap<Text<'_>, u8>) -> Result<[u8; Signal::ALL.len()], RecordError> {
+    let mut retries = [0; Signal::ALL.len()];
     for (name, count) in found {
-        retries[FaultClass::read(Some(name), "retries")? as usize] = count;
+        retries[Signal::read(Some(name), "retries")?.index()] = count;
     }
     Ok(retries)
 }

@@ -1,6 +1,6 @@
 //! How the phase of an order is written: its name under `is`, and beside it what that phase carries.
 
-use crate::answer::{AnswerRecord, FaultRecord};
+use crate::answer::{AnswerRecord, FaultRecord, Trouble};
 use crate::error::{RecordError, Within};
 use crate::fields::{
     Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_stamp, stamp,
@@ -114,7 +114,9 @@ impl<'a> PhaseRecord<'a> {
 
 names! { enum FailName { Refused = "refused", Cancelled = "cancelled" } }
 
-names! { enum DeadName { Spent = "spent", Deadline = "deadline", Doubt = "doubt" } }
+names! { enum DeadName {
+    Spent = "spent", Deadline = "deadline", NotTaken = "not_taken", Doubt = "doubt", StoreForgot = "store_forgot",
+} }
 
 mirror! {
     /// Why an order failed, or why it is dead.
@@ -146,8 +148,15 @@ impl<'a> CauseRecord<'a> {
             DeadCause::Spent(fault) => {
                 Self { is: DeadName::Spent.text(), fault: Some(FaultRecord::of(fault)) }
             }
+            DeadCause::DoubtsSpent(evidence) => {
+                Self { is: DeadName::Spent.text(), fault: Some(FaultRecord::of_doubt(evidence)) }
+            }
             DeadCause::Deadline => Self { is: DeadName::Deadline.text(), fault: None },
+            DeadCause::NotTaken(fault) => {
+                Self { is: DeadName::NotTaken.text(), fault: fault.as_ref().map(FaultRecord::of) }
+            }
             DeadCause::Doubt => Self { is: DeadName::Doubt.text(), fault: None },
+            DeadCause::StoreForgot => Self { is: DeadName::StoreForgot.text(), fault: None },
         }
     }
 
@@ -155,9 +164,17 @@ impl<'a> CauseRecord<'a> {
         let found = need(found, "cause")?;
         DeadName::read(found.is, "is")
             .and_then(|name| match name {
-                DeadName::Spent => FaultRecord::read(found.fault).map(DeadCause::Spent),
+                DeadName::Spent => Ok(match FaultRecord::read_either(found.fault)? {
+                    Trouble::Fault(fault) => DeadCause::Spent(fault),
+                    Trouble::Doubt(evidence) => DeadCause::DoubtsSpent(evidence),
+                }),
                 DeadName::Deadline => Ok(DeadCause::Deadline),
+                DeadName::NotTaken => {
+                    let fault = found.fault.map(|fault| FaultRecord::read(Some(fault))).transpose()?;
+                    Ok(DeadCause::NotTaken(fault))
+                }
                 DeadName::Doubt => Ok(DeadCause::Doubt),
+                DeadName::StoreForgot => Ok(DeadCause::StoreForgot),
             })
             .within("cause")
     }

@@ -3,18 +3,21 @@
 //! again when a person appends it to the spill of a stopped process.
 
 use crate::arrival::encode_arrival;
-use crate::disk::{Disk, FileDisk};
+use crate::disk::{Disk, FileDisk, beside};
 use crate::frame::{Piece, frame, scan};
+use quittance_lifecycle::Timestamp;
 use quittance_ports::{Arrival, Spill, SpillError};
 use std::collections::VecDeque;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
 /// One process at a time has it open, and one task at a time empties it; any number may keep things in it.
 #[derive(Debug)]
 pub struct SpillFile {
     state: Mutex<State>,
+    /// Where it is written down until when callbacks were answered; nowhere, if it is not on a real disk.
+    mark: Option<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -35,7 +38,8 @@ struct State {
 impl SpillFile {
     /// Opens the spill, or makes an empty one. It takes nothing more while it has `bytes_max` bytes.
     pub fn open(path: impl AsRef<Path>, bytes_max: u64) -> Result<Self, SpillError> {
-        Ok(Self::on(Box::new(FileDisk::open(path.as_ref())?), bytes_max)?)
+        let spill = Self::on(Box::new(FileDisk::open(path.as_ref())?), bytes_max)?;
+        Ok(Self { mark: Some(beside(path.as_ref(), ".reachable")), ..spill })
     }
 
     pub(crate) fn on(disk: Box<dyn Disk>, bytes_max: u64) -> io::Result<Self> {
@@ -44,7 +48,7 @@ impl SpillFile {
         // A crash may have left a part of an entry at the end, and what is added behind it must be found.
         state.look()?;
         state.recount = false;
-        Ok(Self { state: Mutex::new(state) })
+        Ok(Self { state: Mutex::new(state), mark: None })
     }
 
     /// How much was ever set aside for a person and is still there. Not zero is worth an alert.
@@ -106,6 +110,18 @@ impl Spill for SpillFile {
             return Err(SpillError::Io(io::Error::other(what)));
         }
         Ok(state.drop_oldest(count)?)
+    }
+
+    fn mark_reachable(&self, until: Timestamp) {
+        if let Some(path) = &self.mark {
+            // Without a mark, or with an old one, answers are dated from earlier: that is safe.
+            _ = std::fs::write(path, until.as_millis().to_string());
+        }
+    }
+
+    fn reachable_until(&self) -> Option<Timestamp> {
+        let written = std::fs::read_to_string(self.mark.as_ref()?).ok()?;
+        written.parse().ok().map(Timestamp::from_millis)
     }
 }
 

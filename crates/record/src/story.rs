@@ -1,12 +1,12 @@
 //! How the story of an order is written: one flat object for each beat, with its name under `is`.
 
-use crate::answer::FaultRecord;
+use crate::answer::{FaultRecord, Trouble};
 use crate::error::RecordError;
 use crate::fields::{
     Named, Text, digest, mirror, moment, names, need, need_digest, need_moment, need_text, text,
 };
 use crate::phase::CauseRecord;
-use quittance_lifecycle::{Beat, Entry, FaultClass, Key, Via};
+use quittance_lifecycle::{Beat, Entry, Key, Signal, Via};
 
 names! { enum BeatName {
     Placed = "placed",
@@ -37,6 +37,8 @@ names! { enum BeatName {
     Noted = "noted",
     Told = "told",
     NotTold = "not_told",
+    PutBack = "put_back",
+    Recalled = "recalled",
 } }
 
 mirror! { EntryRecord<'a> {
@@ -81,6 +83,9 @@ impl<'a> EntryRecord<'a> {
             Beat::Faulted { attempt, fault } => {
                 Self { fault: Some(FaultRecord::of(fault)), ..about(BeatName::Faulted, attempt) }
             }
+            Beat::LeftInDoubt { attempt, evidence } => {
+                Self { fault: Some(FaultRecord::of_doubt(evidence)), ..about(BeatName::Faulted, attempt) }
+            }
             // The moment of the retry is written as `until`, because `at` is the moment of the entry.
             Beat::Retried { class, number, at } => Self {
                 class: class.text(),
@@ -113,6 +118,8 @@ impl<'a> EntryRecord<'a> {
             Beat::NotTold { listener, why } => {
                 Self { listener: Some(*listener), why: text(why), ..named(BeatName::NotTold) }
             }
+            Beat::PutBack => named(BeatName::PutBack),
+            Beat::Recalled { attempt } => about(BeatName::Recalled, attempt),
         }
     }
 
@@ -131,9 +138,12 @@ impl<'a> EntryRecord<'a> {
             BeatName::Accepted => Beat::Accepted { attempt: attempt()?, task: need_text(self.task, "task")? },
             BeatName::Doubted => Beat::Doubted { attempt: attempt()?, until: until()? },
             BeatName::GaveUp => Beat::GaveUp { attempt: attempt()? },
-            BeatName::Faulted => Beat::Faulted { attempt: attempt()?, fault: FaultRecord::read(self.fault)? },
+            BeatName::Faulted => match (attempt()?, FaultRecord::read_either(self.fault)?) {
+                (attempt, Trouble::Fault(fault)) => Beat::Faulted { attempt, fault },
+                (attempt, Trouble::Doubt(evidence)) => Beat::LeftInDoubt { attempt, evidence },
+            },
             BeatName::Retried => Beat::Retried {
-                class: FaultClass::read(self.class, "class")?,
+                class: Signal::read(self.class, "class")?,
                 number: need(self.number, "number")?,
                 at: until()?,
             },
@@ -160,6 +170,8 @@ impl<'a> EntryRecord<'a> {
             BeatName::NotTold => {
                 Beat::NotTold { listener: need(self.listener, "listener")?, why: need_text(self.why, "why")? }
             }
+            BeatName::PutBack => Beat::PutBack,
+            BeatName::Recalled => Beat::Recalled { attempt: attempt()? },
         })
     }
 }

@@ -4,8 +4,7 @@
 use crate::VERSION;
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    Named, Text, digest, mirror, need, need_digest, need_span, need_text, parse, span, text, unless_default,
-    write,
+    Named, Text, digest, mirror, need, need_digest, need_span, need_text, parse, span, text, write,
 };
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -26,6 +25,7 @@ mirror! { TermsRecord<'a> {
     single_use: bool,
     life_ms: u64,
     min_life_ms: u64,
+    margin_ms: u64,
     patience_ms: u64,
     keep_ms: u64,
     site: Text<'a>,
@@ -52,6 +52,7 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         single_use,
         life,
         min_life,
+        margin,
         patience,
         keep,
         site,
@@ -59,7 +60,7 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         collected_in,
         slot,
         provider,
-        price: Money(price),
+        price,
         trace,
     } = terms;
     write(&TermsRecord {
@@ -74,6 +75,7 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         single_use: Some(*single_use),
         life_ms: life.and_then(span),
         min_life_ms: span(*min_life),
+        margin_ms: span(*margin).filter(|_| margin != min_life),
         patience_ms: span(*patience),
         keep_ms: span(*keep),
         site: written(site),
@@ -81,7 +83,7 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         collected_in_ms: span(*collected_in).filter(|span| *span > 0),
         slot: slot.as_ref().map(SlotRecord::of),
         provider: written(provider),
-        price_micros: unless_default(*price),
+        price_micros: price.map(|Money(micros)| micros),
         trace: written(trace),
     })
 }
@@ -94,6 +96,7 @@ fn written(said: &str) -> Option<Text<'_>> {
 pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
     let found: TermsRecord<'_> = parse(bytes)?;
     let single_use = need(found.single_use, "single_use")?;
+    let min_life = need_span(found.min_life_ms, "min_life_ms")?;
     Ok(Terms {
         tenant: need_text(found.tenant, "tenant")?,
         kind: need_text(found.kind, "kind")?,
@@ -104,7 +107,9 @@ pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
         reuse: Reuse::read(found.reuse, "reuse")?,
         single_use,
         life: found.life_ms.map(Duration::from_millis),
-        min_life: need_span(found.min_life_ms, "min_life_ms")?,
+        min_life,
+        // Before there was a difference, every caller was promised the margin.
+        margin: found.margin_ms.map_or(min_life, Duration::from_millis),
         patience: need_span(found.patience_ms, "patience_ms")?,
         keep: need_span(found.keep_ms, "keep_ms")?,
         // Before there was a choice, whatever could be taken from the shelf was.
@@ -113,7 +118,7 @@ pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
         site: found.site.map(Cow::into_owned).unwrap_or_default(),
         slot: found.slot.map(SlotRecord::read).transpose()?,
         provider: found.provider.map(Cow::into_owned).unwrap_or_default(),
-        price: Money(found.price_micros.unwrap_or_default()),
+        price: found.price_micros.map(Money),
         trace: found.trace.map(Cow::into_owned).unwrap_or_default(),
     })
 }

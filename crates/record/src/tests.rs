@@ -15,6 +15,7 @@ use quittance_ports::{Arrival, Card, Sheet};
 use std::sync::Arc;
 
 /// Anything that this crate writes.
+#[expect(clippy::large_enum_variant, reason = "tests hold few of them")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Written {
     Terms(Arc<Terms>),

@@ -11,8 +11,12 @@ const BYTES_MAX: u64 = 1 << 20;
 
 #[test]
 fn what_is_kept_survives_the_death_of_the_process() {
-    let arrival =
-        |attempt| Arrival { key: Key([7; 32]), born: Timestamp::ZERO, event: Event::Stocked { attempt } };
+    let arrival = |attempt| Arrival {
+        key: Key([7; 32]),
+        born: Timestamp::ZERO,
+        target: None,
+        event: Event::Stocked { attempt },
+    };
     if let Some(path) = std::env::var_os(CHILD) {
         let spill = SpillFile::open(path, BYTES_MAX).unwrap();
         (0..3).for_each(|attempt| spill.keep(&arrival(attempt)).unwrap());

@@ -8,7 +8,7 @@ use crate::truth::{Told, Truth, Visit, Wish};
 use crate::weather::Weather;
 use futures_util::future::{Either, select};
 use quittance_engine::{Engine, Outcome, PlaceError, Placed};
-use quittance_lifecycle::{Draft, FailCause, Key, Refusal, Reuse};
+use quittance_lifecycle::{Draft, FailCause, Key, Origin, Refusal, Reuse};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,8 +30,13 @@ pub(crate) struct Crowd {
 /// How long a caller waits for any word at all from a node.
 const CALLER_WAIT: u64 = 400_000;
 
+/// How long a caller has to come for an answer that is there already.
+const COLLECTED_IN: u64 = 15_000;
+/// How long a caller goes on looking.
+const LOOKS_FOR: u64 = 300_000;
+
 enum Word {
-    Accepted(Key),
+    Accepted(Key, Origin),
     Ended(u64, Told),
     /// The connection broke: the node is gone.
     HungUp,
@@ -80,6 +85,7 @@ impl Crowd {
                 begun_at: self.executor.now(),
                 accepted: None,
                 key: None,
+                origin: None,
                 told: None,
                 in_calm: self.weather.is_calm(),
             });
@@ -89,7 +95,7 @@ impl Crowd {
             };
             self.executor.note(|| format!("visit {number} asks node {group} for {who}"));
             let (slot, word) = (Slot::default(), Slot::default());
-            let (draft, kind) = (draft(&wish, &who), wish.kind);
+            let (draft, kind) = (draft(&wish, &who), (wish.kind, wish.looks_every));
             self.executor.spawn(
                 group,
                 serve(self.executor.clone(), engine.clone(), (kind, draft), slot.clone(), word.clone()),
@@ -126,9 +132,9 @@ impl Crowd {
         let now = self.executor.now();
         let visit = &mut locked(&self.truth).visits[number];
         match word {
-            Word::Accepted(key) => {
+            Word::Accepted(key, origin) => {
                 visit.accepted = Some(now);
-                visit.key = Some(key);
+                (visit.key, visit.origin) = (Some(key), Some(origin));
                 true
             }
             Word::Ended(at, told) => {
@@ -175,9 +181,10 @@ pub(crate) fn draft(wish: &Wish, who: &str) -> Draft {
         draft = draft.with("action", &*wish.action);
     }
     draft.idempotency_key.clone_from(&wish.idempotency_key);
-    draft.reuse = wish.reuse;
+    draft.reuse = Some(wish.reuse);
     draft.min_life = wish.min_life;
     draft.patience = Some(Duration::from_secs(240));
+    draft.collected_in = Duration::from_millis(if wish.looks_every.is_some() { COLLECTED_IN } else { 0 });
     draft
 }
 
@@ -196,7 +203,7 @@ impl Drop for Connection {
 async fn serve(
     executor: Executor,
     engine: Arc<Engine>,
-    (kind, draft): (&'static str, Draft),
+    ((kind, looks_every), draft): ((&'static str, Option<u64>), Draft),
     accepted: Slot<Word>,
     ended: Slot<Word>,
 ) {
@@ -208,8 +215,12 @@ async fn serve(
             return accepted.fill(Word::Ended(executor.now(), refused(&error)));
         }
     };
-    accepted.fill(Word::Accepted(placed.key));
-    let told = match engine.wait(&placed).await {
+    accepted.fill(Word::Accepted(placed.key, placed.origin));
+    let outcome = match looks_every {
+        Some(pause) => look(&executor, &engine, &placed, pause).await,
+        None => engine.wait(&placed).await,
+    };
+    let told = match outcome {
         Outcome::Answered(answer) => Told::Answer { token: answer.goods.text },
         Outcome::Expired => Told::Expired,
         Outcome::TakenByAnother => Told::TakenByAnother,
@@ -220,6 +231,20 @@ async fn serve(
     };
     connection.0 = None;
     ended.fill(Word::Ended(executor.now(), told));
+}
+
+/// A caller that was given an id and looks now and then, as clients of the older protocols do.
+async fn look(executor: &Executor, engine: &Engine, placed: &Placed, pause: u64) -> Outcome {
+    let until = executor.now() + LOOKS_FOR;
+    while executor.now() < until {
+        // The first look comes soon if there is an answer already: in time for what was promised.
+        let is_there = matches!(placed.origin, Origin::Cached | Origin::Stock | Origin::Replayed);
+        executor.sleep(if is_there { pause.min(COLLECTED_IN) / 2 } else { pause }).await;
+        if let Ok(Some(outcome)) = engine.peek(placed).await {
+            return outcome;
+        }
+    }
+    Outcome::NotYet
 }
 
 fn refused(error: &PlaceError) -> Told {

@@ -10,9 +10,14 @@ use crate::weather::Weather;
 use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World};
 use quittance_lifecycle::{Timestamp, Word};
-use quittance_ports::{Clock, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore, Provider, Spill, Store};
+use quittance_ports::{
+    Card, Clock, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore, Provider, Roster, Spill, Store,
+};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+
+/// How often a node signs in, as outside the simulation.
+const SIGN_IN: u64 = 2_000;
 
 /// No clock is further from the truth than this. What is promised about freshness is promised within it.
 pub(crate) const SKEW_MAX: i64 = 2_500;
@@ -118,9 +123,41 @@ impl Fleet {
                     let engine = Arc::clone(&engine);
                     async move { engine.work().await }
                 });
+                self.keep_on_the_roll(number, group, &engine);
                 node.up = Some((engine, group));
             }
         }
+    }
+
+    /// A node listens for callbacks, and tells the others how it could be reached, for as long as it runs.
+    fn keep_on_the_roll(&self, number: usize, group: Group, engine: &Arc<Engine>) {
+        let (executor, roster, engine) = (self.executor.clone(), self.roster.clone(), Arc::clone(engine));
+        if self.parts.settings.callback.is_some() {
+            engine.listens_for_callbacks();
+        }
+        let started = Timestamp::from_millis(executor.now());
+        self.executor.spawn(group, async move {
+            loop {
+                let card = Card {
+                    node: engine.node(),
+                    name: format!("node {number}"),
+                    version: String::new(),
+                    format: 1,
+                    started,
+                    at: Timestamp::from_millis(executor.now()),
+                    skew_ms: None,
+                    vitals: engine.vitals(),
+                    reach: engine.reach(),
+                    demand: engine.demand(),
+                };
+                if roster.sign_in(&card).await.is_ok()
+                    && let Ok(roll) = roster.roll().await
+                {
+                    engine.heed_roll(&roll);
+                }
+                executor.sleep(SIGN_IN).await;
+            }
+        });
     }
 
     fn new_group(&self) -> Group {
@@ -232,7 +269,10 @@ impl Fleet {
         let nodes = locked(&self.nodes);
         let mut dice = locked(&self.dice);
         let node = dice.index(nodes.len());
-        nodes[node].off_by.store(random_skew(&mut dice), Ordering::Relaxed);
+        let off_by = random_skew(&mut dice);
+        let before = nodes[node].off_by.swap(off_by, Ordering::Relaxed);
+        locked(&self.truth).clock_steps.push(self.executor.now());
+        self.executor.note(|| format!("the clock of node {node} moves by {} ms", off_by - before));
     }
 
     /// No node stays down longer than it takes to start it.

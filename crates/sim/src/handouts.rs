@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use futures_util::future::{Either, join_all, select};
 use quittance_engine::{Engine, Outcome, Placed, Settings, World};
 use quittance_lifecycle::{
-    Decision, Delivery, Draft, Event, Gate, Goods, Money, Order, Origin, Placement, Policy, Reuse, Slot,
-    SubmitOutcome, Tally, Timestamp, place, transition,
+    Decision, Delivery, Draft, Event, Evidence, Gate, Goods, Money, Order, Origin, Placement, Policy, Reuse,
+    Slot, SubmitOutcome, Tally, Timestamp, place, transition,
 };
 use quittance_ports::{
     Clock, Commit, MemoryCourier, MemoryRoster, MemorySpill, Provider, Store, StoreError, Submission, Version,
@@ -96,7 +96,7 @@ struct Nobody;
 #[async_trait]
 impl Provider for Nobody {
     async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
-        SubmitOutcome::Unknown
+        SubmitOutcome::InDoubt(Evidence::default())
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, quittance_lifecycle::PollOutcome)> {
@@ -112,6 +112,10 @@ impl Provider for Nobody {
     }
 
     async fn account(&self) -> Option<quittance_ports::Account> {
+        None
+    }
+
+    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
         None
     }
 
@@ -340,7 +344,7 @@ enum Word {
 
 async fn ask(engine: Arc<Engine>, shelf: usize, needs: u64, patience: usize) -> Word {
     let mut draft = Field::page(shelf);
-    draft.reuse = Reuse::Exclusive;
+    draft.reuse = Some(Reuse::Exclusive);
     draft.min_life = Some(Duration::from_millis(needs));
     let asked = pin!(async { engine.take_only("recaptcha_v2", draft).await });
     let placed = match patience {
@@ -351,8 +355,8 @@ async fn ask(engine: Arc<Engine>, shelf: usize, needs: u64, patience: usize) -> 
         },
     };
     let Ok(Some(placed)) = placed else { return Word::None };
-    match engine.told_at_once(&placed) {
-        Some(Outcome::Answered(answer)) if placed.origin == Origin::Stock => {
+    match engine.peek(&placed).await {
+        Ok(Some(Outcome::Answered(answer))) if placed.origin == Origin::Stock => {
             Word::Given { token: answer.goods.text, placed: Box::new(placed), needs }
         }
         _ => Word::None,
@@ -382,7 +386,7 @@ fn stocked(page: Draft, token: String, generation: u64, solved: u64) -> Order {
             outcome: SubmitOutcome::Answered(Delivery {
                 goods: Goods::text(token),
                 solved_at: Some(at),
-                cost: Money(1_000),
+                cost: Some(Money(1_000)),
             }),
         },
     ];

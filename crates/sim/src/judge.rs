@@ -1,10 +1,12 @@
 //! The judge: holds the promises of Quittance against what really happened. It shares no rule with the engine;
-//! what it knows of lifetimes, windows and limits it has from the specification, and the rest from the truth.
+//! it has its own numbers for lifetimes, windows and limits, and the rest from the truth.
+
+mod freshness;
 
 use crate::fleet::SKEW_MAX;
 use crate::provider::PRICE;
 use crate::truth::{Fate, Task, Told, Trouble, Truth, Visit};
-use quittance_lifecycle::{Attempt, Beat, FaultClass, Key, Order, Phase, Progress, Reuse, Tally};
+use quittance_lifecycle::{Attempt, Beat, FaultClass, Key, Order, Origin, Phase, Progress, Reuse, Tally};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
@@ -27,6 +29,8 @@ pub(crate) struct Evidence<'a> {
     pub orders: &'a [Arc<Order>],
     pub books: &'a Tally,
     pub spilled: usize,
+    /// Whether what costs nothing is tried until the deadline.
+    pub is_patient: bool,
 }
 
 /// How far two clocks may be apart, and a little for the way of a word.
@@ -35,7 +39,8 @@ const SLACK: u64 = 2 * SKEW_MAX.unsigned_abs() + 500;
 const TRAVEL: u64 = 30_000;
 /// The longest that a node is frozen, and a little.
 const FROZEN_MAX: u64 = 120_000;
-const SHARE_WINDOW: u64 = 60_000;
+/// How long a caller has to come for an answer that is there already.
+const COLLECTED_IN: u64 = 15_000;
 const REFUSAL_HOLD: u64 = 30_000;
 const TASK_LIFE: u64 = 600_000;
 /// For how long after a release an order may still be on its way because of it.
@@ -51,7 +56,7 @@ fn life_of(kind: &str) -> Option<(u64, u64)> {
     }
 }
 
-/// The most that the specification allows in one life, by class of refusal.
+/// The most that a limited preset allows in one life, by class of refusal.
 fn submits_max(class: FaultClass) -> usize {
     1 + match class {
         FaultClass::Busy => 5,
@@ -91,6 +96,7 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Breach> {
     court.paid_once();
     court.nothing_delivered_is_lost();
     court.answers_are_right_fresh_and_not_given_twice();
+    court.what_is_fresh_is_not_refused();
     court.faults_are_not_retried_beyond_their_limit();
     court.a_closed_account_is_left_in_peace();
     court.callers_are_told();
@@ -203,7 +209,9 @@ impl Court<'_> {
     fn is_over(&self, earlier: &Task, later: &Task) -> bool {
         let known =
             [earlier.fault_told, earlier.answer_told, earlier.callback_heard].into_iter().flatten().min();
-        let Some(told) = known.filter(|told| *told <= later.sent_at) else { return false };
+        if known.is_none_or(|told| told > later.sent_at) {
+            return false;
+        }
         if earlier.fate == Fate::Unsolvable || earlier.fault_told.is_some_and(|at| at <= later.sent_at) {
             return true;
         }
@@ -226,9 +234,8 @@ impl Court<'_> {
             None => u64::MAX,
         };
         let oldest = meant.min(earlier.accepted_at - TRAVEL);
-        let too_old = later.sent_at + SLACK >= oldest + life - most;
-        let is_shared = earlier.who.starts_with("shared");
-        too_old || (is_shared && later.sent_at + SLACK >= told + SHARE_WINDOW)
+        // Clocks may differ, and the caller may have wanted the time to come for it.
+        later.sent_at + 2 * SLACK + COLLECTED_IN >= oldest + life - most
     }
 
     /// Whether nobody of ours could know that `earlier` was taken when `later` was bought.
@@ -295,12 +302,13 @@ impl Court<'_> {
                 self.find("no two orders are mixed up", detail);
             }
             let Some((life, margin)) = life_of(visit.wish.kind) else { continue };
-            let min_life = visit
-                .wish
-                .min_life
-                .map_or(margin, |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            let asked =
+                visit.wish.min_life.map_or(0, |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+            let is_reused = matches!(visit.origin, Some(Origin::Cached | Origin::Stock))
+                || visit.key.is_some_and(|key| key != task.key);
+            let min_life = if is_reused { asked.max(margin) } else { asked };
             let left = (task.solves_at + life).saturating_sub(*at);
-            if left == 0 || left + SLACK < min_life {
+            if left == 0 || left < min_life {
                 self.find(
                     "never stale",
                     format!("{who} was given {token} with {left} ms of {min_life} left"),
@@ -329,7 +337,9 @@ impl Court<'_> {
             let lives = self.visits.get(who).map_or(is_for_a_pool, Vec::len) + replays;
             // A submit whose reply was lost is a doubt, and a doubt is tried again a few times.
             let most = lives * (submits_max(class) + DOUBTS_MAX);
-            if class != FaultClass::Account && class != FaultClass::Broke && count > most {
+            let is_free = class == FaultClass::Busy && self.evidence.is_patient;
+            let has_limit = !is_free && class != FaultClass::Account && class != FaultClass::Broke;
+            if has_limit && count > most {
                 let detail = format!("{who}: {count} times {} in at most {lives} lives", class.name());
                 self.find("never wasted", detail);
             }
@@ -409,21 +419,11 @@ impl Court<'_> {
                         );
                     }
                 }
-                Some((at, Told::Expired)) if visit.wish.idempotency_key.is_none() => {
-                    let is_borderline =
-                        visit.key.and_then(|key| self.orders.get(&key)).is_some_and(|order| {
-                            let min_life = visit.wish.min_life.unwrap_or(order.terms.min_life);
-                            let expires = match &order.phase {
-                                Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => answer.expires,
-                                _ => None,
-                            };
-                            visit.wish.min_life.is_some()
-                                || expires.is_some_and(|expires| {
-                                    let left = expires.as_millis().saturating_sub(*at);
-                                    u128::from(left + 2 * SLACK) >= min_life.as_millis()
-                                })
-                        });
-                    if !is_borderline {
+                // A caller that asks for a certain life may find less.
+                Some((at, Told::Expired))
+                    if visit.wish.idempotency_key.is_none() && visit.wish.min_life.is_none() =>
+                {
+                    if !self.came_late(visit, *at) {
                         self.find(
                             "callers are told",
                             format!("visit {number} got nothing but an expired answer"),
@@ -439,6 +439,20 @@ impl Court<'_> {
                 Some(_) => {}
             }
         }
+    }
+
+    /// Whether the answer was there for as long as callers have to collect it, before this caller looked. An answer from the
+    /// stock may have no more life than its margin and this time when the order gets it. A caller that looks once a minute
+    /// can miss it, also under an order that had no answer yet when it was placed.
+    fn came_late(&self, visit: &Visit, at: u64) -> bool {
+        let Some(order) = visit.key.and_then(|key| self.orders.get(&key)) else { return false };
+        // The phase does not tell: an answer that nobody collected is expired by now, or the order has a new life.
+        let entries = order.story.entries.iter().rev();
+        let there_since = entries
+            .filter(|entry| matches!(entry.beat, Beat::Solved { .. } | Beat::Supplied { .. }))
+            .map(|entry| entry.at.as_millis())
+            .find(|since| *since <= at + SLACK);
+        there_since.is_some_and(|since| at + SLACK >= since + COLLECTED_IN)
     }
 
     fn has_vanished(&self, who: &str) -> bool {

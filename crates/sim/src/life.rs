@@ -13,8 +13,8 @@ use crate::storm::{brew, clear_up, supervise};
 use crate::truth::{Truth, Wish};
 use crate::weather::Weather;
 use futures_util::FutureExt;
-use quittance_engine::{Applied, CallbackAddress, Rules, Settings};
-use quittance_lifecycle::{Order, Phase, Reuse, Tally};
+use quittance_engine::{Applied, CallbackAddress, Settings};
+use quittance_lifecycle::{FaultTable, Order, Phase, Reuse, Tally};
 use quittance_pool::Goal;
 use quittance_ports::{Day, MemoryStore, PoolSpec, Store, Which};
 use std::sync::{Arc, Mutex};
@@ -171,7 +171,6 @@ fn parts(script: &Script) -> Parts {
     settings.policy = script.policy;
     settings.callback =
         script.policy.callbacks.then(|| CallbackAddress::new("http://127.0.0.1/callback", [42; 32]));
-    settings.rules = Rules::REAL;
     Parts {
         settings,
         wrap_store: |store, _, _| store,
@@ -210,7 +209,7 @@ fn has_ended(store: &MemoryStore) -> bool {
 
 fn finish(
     seed: u64,
-    _script: &Script,
+    script: &Script,
     executor: &Executor,
     store: &MemoryStore,
     fleet: &Arc<Fleet>,
@@ -226,7 +225,13 @@ fn finish(
     locked(truth).panics += fleet.panics();
     let truth = locked(truth).clone();
     let orders = all_orders(store);
-    let evidence = Evidence { truth: &truth, orders: &orders, books: &books, spilled: fleet.spilled() };
+    let evidence = Evidence {
+        truth: &truth,
+        orders: &orders,
+        books: &books,
+        spilled: fleet.spilled(),
+        is_patient: script.policy.faults == FaultTable::PATIENT,
+    };
     let breaches = judge::judge(&evidence);
     Life {
         seed,

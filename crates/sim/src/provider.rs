@@ -9,7 +9,7 @@ use crate::weather::{Troubles, Weather};
 use async_trait::async_trait;
 use futures_util::future::{Either, select};
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Terms, Value, Word,
+    Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Terms, Value, Word,
 };
 use quittance_ports::{Callback, Provider, Saying, Submission};
 use std::pin::pin;
@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex};
 
 /// What one answer costs, in millionths.
 pub(crate) const PRICE: u64 = 2_990;
+/// The longest that the provider takes to call after a solve, and its pauses before it calls again.
+const LAG: u64 = 5_000;
+const REPEATS: [u64; 5] = [5_000, 15_000, 40_000, 60_000, 0];
 /// How long our side of the wire waits for a reply.
 const WIRE_WAIT: u64 = 20_000;
 
@@ -58,8 +61,8 @@ fn identity(terms: &Terms) -> String {
     format!("{}|{}|{site}|{page}|{action}", terms.tenant, terms.kind)
 }
 
-fn delivery(token: String, price: u64) -> Delivery {
-    Delivery { goods: Goods::text(token), solved_at: None, cost: Money(price) }
+fn delivery(token: String, price: Option<u64>) -> Delivery {
+    Delivery { goods: Goods::text(token), solved_at: None, cost: price.map(Money) }
 }
 
 impl Service {
@@ -98,7 +101,7 @@ impl Service {
                 reached: None,
             };
             locked(&self.truth).refused.push(refused);
-            return (SubmitOutcome::Refused(Fault::new(class, code)), None);
+            return (SubmitOutcome::Rejected(Fault::new(class, code)), None);
         }
         let solves_at = now + self.solve_time(order);
         let unsolvable = order.identity.contains("hopeless") || self.strikes(|t| t.unsolvable);
@@ -130,7 +133,7 @@ impl Service {
         truth.tasks.push(task);
         drop(truth);
         if fate == Fate::Answer && solves_at == now {
-            return (SubmitOutcome::Answered(delivery(token, PRICE)), Some(id));
+            return (SubmitOutcome::Answered(delivery(token, Some(PRICE))), Some(id));
         }
         if let Some(address) = order.callback.clone() {
             let service = Arc::clone(self);
@@ -167,7 +170,7 @@ impl Service {
                 PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_WRONG_CAPTCHA_ID"))
             }
             _ if now < task.solves_at => PollOutcome::Pending,
-            Fate::Answer => PollOutcome::Answered(delivery(task.token(), PRICE)),
+            Fate::Answer => PollOutcome::Answered(delivery(task.token(), Some(PRICE))),
             Fate::Unsolvable => {
                 PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"))
             }
@@ -182,23 +185,23 @@ impl Service {
         };
         self.executor.sleep_until(solves_at).await;
         let delayed = self.strikes(|t| t.callback_delayed);
-        self.executor.sleep(if delayed { self.between(0, 200_000) } else { self.between(1, 300) }).await;
+        self.executor.sleep(if delayed { self.between(0, LAG) } else { self.between(1, 300) }).await;
         let copies = 1 + u64::from(self.strikes(|t| t.callback_doubled));
         let word = match fate {
-            // As everywhere: who calls tells no price.
-            Fate::Answer => Word::Answered(delivery(token, 0)),
+            // A callback says no price.
+            Fate::Answer => Word::Answered(delivery(token, None)),
             Fate::Unsolvable => Word::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE")),
         };
         for _ in 0..copies {
             if self.strikes(|t| t.callback_lost) {
                 continue;
             }
-            // Tried a few times, like a provider that is better than most.
-            for _ in 0..3 {
+            // Repeated a few times, like a provider that is better than most.
+            for pause in REPEATS {
                 if self.deliver(id, address, &word).await {
                     break;
                 }
-                self.executor.sleep(5_000).await;
+                self.executor.sleep(pause).await;
             }
         }
     }
@@ -259,6 +262,10 @@ impl Provider for Line {
         None
     }
 
+    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
+        None
+    }
+
     fn submit_interval(&self) -> std::time::Duration {
         std::time::Duration::ZERO
     }
@@ -273,7 +280,7 @@ impl Provider for Line {
         let executor = service.executor.clone();
         executor.sleep(service.between(1, 50)).await;
         if service.strikes(|t| t.submit_unreachable) || service.weather.is_provider_down(executor.now()) {
-            return SubmitOutcome::Refused(Fault::new(FaultClass::Unreachable, "connection refused"));
+            return SubmitOutcome::Rejected(Fault::new(FaultClass::Unreachable, "connection refused"));
         }
         let order = Arriving {
             who: who(&submission),
@@ -308,7 +315,7 @@ impl Provider for Line {
                 self.reached(&outcome, id, &who(&submission));
                 outcome
             }
-            Either::Right(_) => SubmitOutcome::Unknown,
+            Either::Right(_) => SubmitOutcome::InDoubt(Evidence::default()),
         }
     }
 
@@ -370,7 +377,7 @@ impl Line {
             if let SubmitOutcome::Answered(_) = outcome {
                 task.answer_told.get_or_insert(now);
             }
-        } else if let SubmitOutcome::Refused(fault) = outcome {
+        } else if let SubmitOutcome::Rejected(fault) = outcome {
             let node = self.node;
             let same = |refused: &&mut Refused| {
                 refused.who == who

@@ -49,9 +49,10 @@ impl Script {
         let (store_outages_ms, provider_outages_ms) = (some(20_000, 120_000), some(20_000, 120_000));
         let (account_ms, forgeries_ms) = (some(60_000, 200_000), some(2_000, 20_000));
         let cancels_per_mille = some(20, 200);
-        let presets = [Preset::Default, Preset::Default, Preset::Conservative, Preset::Aggressive];
+        let presets = [Preset::Patient, Preset::Standard, Preset::Conservative, Preset::Aggressive];
         let policy = Policy {
             callbacks: dice.chance(700),
+            clock_skew: Duration::from_millis(2 * crate::fleet::SKEW_MAX.unsigned_abs()),
             without_word: if dice.chance(700) { WithoutWord::Resubmit } else { WithoutWord::Bury },
             ..Policy::DEFAULT.with_preset(presets[dice.index(4)])
         };
@@ -93,7 +94,12 @@ impl Script {
             wishes: 200,
             pause_ms: 20_000,
             storm_ms: 1_800_000,
-            policy: Policy { callbacks: true, pace, ..Policy::DEFAULT },
+            policy: Policy {
+                callbacks: true,
+                clock_skew: Duration::from_millis(2 * crate::fleet::SKEW_MAX.unsigned_abs()),
+                pace,
+                ..Policy::DEFAULT
+            },
             troubles: Troubles {
                 store_reply_lost: 10,
                 store_request_lost: 10,
@@ -159,6 +165,7 @@ pub(crate) fn wishes(dice: &mut Dice, script: &Script) -> Vec<Wish> {
                     Reuse::Shared
                 },
                 idempotency_key: dice.chance(script.keyed_per_mille).then(|| format!("key-{n}")),
+                looks_every: dice.chance(400).then(|| dice.in_range(5..70) * 1_000),
                 min_life: dice.chance(100).then_some(Duration::from_secs(60)).filter(|_| kind != "image"),
             }
         })

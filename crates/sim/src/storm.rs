@@ -7,7 +7,7 @@ use crate::fleet::Fleet;
 use crate::provider::{Account, Service};
 use crate::script::Script;
 use crate::weather::Weather;
-use quittance_lifecycle::{Delivery, Goods, Money, Word};
+use quittance_lifecycle::{Delivery, Goods, Word};
 use std::sync::Arc;
 
 /// Lets every trouble of the script loose.
@@ -94,8 +94,7 @@ pub(crate) fn brew(
             let Some((key, attempt)) = key else { return };
             let born = s.executor.now();
             let segment = format!("{key}-{born}-{attempt}-{:032x}", dice.roll());
-            let word =
-                Word::Answered(Delivery { goods: Goods::text("forged"), solved_at: None, cost: Money(0) });
+            let word = Word::Answered(Delivery { goods: Goods::text("forged"), solved_at: None, cost: None });
             if f.call_back(&segment, None, word).is_some() {
                 locked(&s.truth).forged += 1;
             }

@@ -3,7 +3,7 @@
 //! The judge reads this and the final records, and nothing of the engine's own opinion of itself.
 
 use crate::executor::Group;
-use quittance_lifecycle::{FaultClass, Key, Reuse};
+use quittance_lifecycle::{FaultClass, Key, Origin, Reuse};
 use std::time::Duration;
 
 /// What a caller wants, in his own words.
@@ -17,6 +17,8 @@ pub struct Wish {
     pub reuse: Reuse,
     pub idempotency_key: Option<String>,
     pub min_life: Option<Duration>,
+    /// How often the caller looks whether there is an answer; `None` if it waits for it.
+    pub looks_every: Option<u64>,
 }
 
 impl Wish {
@@ -106,6 +108,8 @@ pub struct Visit {
     /// When the caller was told that the order is accepted.
     pub accepted: Option<u64>,
     pub key: Option<Key>,
+    /// Where its answer was to come from, as it was told then.
+    pub origin: Option<Origin>,
     pub told: Option<(u64, Told)>,
     /// Whether the whole visit fell into the calm.
     pub in_calm: bool,
@@ -119,6 +123,8 @@ pub enum Trouble {
 
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
+    /// When the clock of a node was set to another time.
+    pub clock_steps: Vec<u64>,
     pub tasks: Vec<Task>,
     pub refused: Vec<Refused>,
     /// When each submit that reached the provider was sent, whatever came of it.

@@ -7,6 +7,7 @@ use crate::row::{Found, Head, Kept, Marks, Reading, terms_sum};
 use crate::shared::Shared;
 use crate::sheets::SheetChanges;
 use crate::sum;
+use crate::trail::Trail;
 use crate::trouble::Trouble;
 use crate::writer::{Done, Failed, Taking, Task, Write};
 use quittance_lifecycle::{Key, Order, Tally};
@@ -90,6 +91,7 @@ impl<'a> Batch<'a> {
                 Task::Purge { .. } => Ok(Done::Purged(0)),
                 Task::Discard(_) => Ok(Done::Discarded(false)),
                 Task::CloseBooks { .. } => Ok(Done::Closed(true)),
+                Task::Rescue => Ok(Done::Counted),
             };
             batch.answers.push(answer);
         }
@@ -210,6 +212,12 @@ impl<'a> Batch<'a> {
         }
         books::add(conn, &self.books)?;
         Ok(())
+    }
+
+    /// Notes how far the log has come.
+    pub(crate) fn note(&self, trail: &mut Trail) {
+        let written = self.changes.iter().map(|change| &change.kept.versioned);
+        trail.wrote(written.map(|Versioned { version, order }| (*version, &**order)));
     }
 
     /// Shows what has become durable: to the indices, to readers, and to whoever waits.

@@ -56,6 +56,12 @@ impl<W, A> Desk<W, A> {
         answer.await.unwrap_or_else(|_| Err(unavailable(self.doing, Trouble::Stuck)))
     }
 
+    /// Leaves work whose answer nobody waits for.
+    pub(crate) fn leave_unanswered(&self, work: W) {
+        // A desk that is closed or stuck has nobody who could do it.
+        drop(self.leave(work));
+    }
+
     fn leave(&self, work: W) -> Result<oneshot::Receiver<Answer<A>>, Trouble> {
         let (reply, answer) = oneshot::channel();
         let mut state = lock(&self.state);

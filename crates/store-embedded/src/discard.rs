@@ -37,6 +37,7 @@ pub(crate) fn discard(
         let told = ledger.rows_set_aside(key);
         (told.is_some(), told.unwrap_or_else(|| ledger.rows(key)))
     };
+    shared.trail().removes(std::iter::once(key), last_version);
     let corrupt = |detail| Ok(Err(StoreError::Corrupt { key: *key, detail }));
     let Judged { erased, whole, later } = match transaction(conn, || judge(conn, key, &ids, last_version)) {
         Ok(judged) => judged,

@@ -27,13 +27,13 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     #[error(
-        "the store {} cannot be written ({source}): make room, let this user write there, make sure that its parent \
-         directory exists, or choose another directory",
-        dir.display()
+        "the store {} cannot be written: {source}: {}",
+        dir.display(),
+        writing_remedy(source.as_ref())
     )]
     NotWritable { dir: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
     #[error(
-        "the store {} is in use by {}: stop that process, send your orders to it, or choose another directory",
+        "the store {} is in use by {}: one process has an embedded store to itself. Wait until it ends or stop it; to share one store, run `quittance serve` and send the orders there",
         dir.display(),
         .pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
     )]
@@ -55,6 +55,30 @@ pub enum OpenError {
         dir.display()
     )]
     Broken { dir: PathBuf, source: Box<dyn std::error::Error + Send + Sync> },
+}
+
+/// What helps, by what the system or SQLite says.
+fn writing_remedy(error: &(dyn std::error::Error + Send + Sync + 'static)) -> &'static str {
+    let by_system = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    let by_sqlite = error.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);
+    match (by_system, by_sqlite) {
+        (Some(io::ErrorKind::NotFound), _) => "make the folder above it first, or choose another directory",
+        (Some(io::ErrorKind::PermissionDenied), _)
+        | (_, Some(ErrorCode::PermissionDenied | ErrorCode::CannotOpen)) => {
+            "let this user write there, or choose another directory"
+        }
+        (Some(io::ErrorKind::ReadOnlyFilesystem), _) | (_, Some(ErrorCode::ReadOnly)) => {
+            "it is read-only: make it writable, or choose another directory"
+        }
+        (Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded), _)
+        | (_, Some(ErrorCode::DiskFull)) => {
+            "the disk is full: make room, or choose a directory on another disk"
+        }
+        (Some(io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists), _) => {
+            "a file is in the way: choose another directory"
+        }
+        _ => "look at the disk that it is on, or choose another directory",
+    }
 }
 
 impl OpenError {
@@ -210,7 +234,7 @@ fn read_pid(file: &mut File) -> Option<u32> {
 
 /// Opens a file that nobody else may read, and makes it if it is not there: orders hold answers, which are as good as
 /// money, and passwords of proxies.
-fn open_private(path: &Path) -> io::Result<File> {
+pub(crate) fn open_private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]

@@ -5,8 +5,11 @@
 use crate::row::Marks;
 use quittance_lifecycle::{Key, Target, Timestamp};
 use quittance_ports::{Census, Standing, Which};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
+
+/// How many discarded rows are remembered.
+const DISCARDED_MAX: usize = 4096;
 
 /// The first eight bytes of a key: enough to sort by, and all but always enough to find the row.
 pub(crate) fn prefix(key: &Key) -> u64 {
@@ -62,8 +65,9 @@ pub(crate) struct Ledger {
     forgettable: BTreeSet<(Timestamp, u64, i64)>,
     /// Rows that nobody can read. They count in no other index but, until it rings, their alarm.
     broken: BTreeMap<Key, SetAside>,
-    /// Rows that were discarded: whoever read one before it went must not set it aside again.
-    discarded: BTreeSet<i64>,
+    /// Rows that were discarded lately: a read that began before one went must not set it aside again. A read takes moments, so
+    /// the last [`DISCARDED_MAX`] are enough.
+    discarded: VecDeque<i64>,
 }
 
 /// Why the row of a key cannot be read, and where it is. One row may be told under two keys, and two rows under one.
@@ -127,7 +131,7 @@ impl Ledger {
             takers: rows.iter().filter_map(taker).collect(),
             forgettable: rows.iter().filter_map(forget).collect(),
             broken: BTreeMap::new(),
-            discarded: BTreeSet::new(),
+            discarded: VecDeque::new(),
         }
     }
 
@@ -251,6 +255,8 @@ impl Ledger {
             self.set_aside(key, *id, String::new());
         }
         self.discarded.extend(erased);
+        let over = self.discarded.len().saturating_sub(DISCARDED_MAX);
+        self.discarded.drain(..over);
         for found in self.broken.values_mut() {
             found.rows.retain(|id| !erased.contains(id));
         }

@@ -41,6 +41,7 @@ mod cache;
 mod checkpoint;
 mod desk;
 mod discard;
+mod files;
 mod home;
 mod ledger;
 mod migrate;
@@ -54,18 +55,23 @@ mod shared;
 mod sheets;
 mod store;
 mod sum;
+mod trail;
 mod trouble;
 mod watchdog;
 mod writer;
 
+pub use files::RESCUED;
 pub use home::{DATABASE, FILLING, LOCK, OpenError, SEAL};
 pub use shared::Settings;
 
+use crate::files::Files;
 use crate::home::Home;
 use crate::scan::Scanned;
 use crate::shared::{READERS, Shared};
+use crate::trail::{Losses, Trail};
 use crate::watchdog::Watchdog;
 use crate::writer::Writer;
+use quittance_lifecycle::{Key, Timestamp};
 use quittance_ports::Unreadable;
 use std::fmt;
 use std::path::Path;
@@ -95,8 +101,20 @@ impl EmbeddedStore {
         let home = Home::enter(dir)?;
         let failed = |error| home.misses(error);
         schema::settle(&home, &home.connect().map_err(failed)?)?;
-        let (conn, Scanned { ledger, last_version, next_id }) = Writer::open(&home).map_err(failed)?;
-        let shared = Arc::new(Shared::new(home, settings, ledger));
+        let (conn, Scanned { mut ledger, last_version, next_id }) = Writer::open(&home).map_err(failed)?;
+        let not_writable =
+            |source: std::io::Error| OpenError::NotWritable { dir: dir.to_owned(), source: source.into() };
+        let (mut trail, steps) = Trail::open(home.dir()).map_err(not_writable)?;
+        let Losses { missing, stale, last_version: written } =
+            trail::losses(&conn, &ledger, steps).map_err(failed)?;
+        let last_version = last_version.max(written);
+        for (key, step) in &missing {
+            ledger.never_good(key, 0, step.why(), Some(Timestamp::ZERO));
+        }
+        let loss = (!missing.is_empty() || !stale.is_empty()).then(|| lost(missing.len(), stale.len()));
+        trail.is_missing(missing);
+        let files = Files::of(&home);
+        let shared = Arc::new(Shared::new(home, settings, ledger, (trail, files, loss, stale)));
         let writer = Writer::new(Arc::clone(&shared), conn, last_version, next_id);
         // From here on whatever goes wrong is dropped in good order.
         let mut inner = Inner { shared, watchdog: Arc::default(), threads: Vec::new() };
@@ -111,6 +129,20 @@ impl EmbeddedStore {
     pub fn unreadable(&self) -> Vec<Unreadable> {
         let ledger = self.0.shared.ledger();
         ledger.broken().map(|(key, detail)| Unreadable { key: *key, detail: detail.clone() }).collect()
+    }
+
+    /// What happened to its files, in words: they were deleted, moved or replaced while it was open, or the log had lost its end
+    /// when it was opened.
+    #[must_use]
+    pub fn damage(&self) -> Option<String> {
+        let shared = &self.0.shared;
+        shared.gone().cloned().or_else(|| shared.loss.clone())
+    }
+
+    /// The orders whose last steps were lost with the end of the log. They can be read, and say what was known before.
+    #[must_use]
+    pub fn stale(&self) -> Vec<Key> {
+        self.0.shared.stale.clone()
     }
 
     /// How many transactions it has made durable since it was opened: many commits share one.
@@ -128,6 +160,14 @@ impl EmbeddedStore {
     fn shared(&self) -> &Shared {
         &self.0.shared
     }
+}
+
+fn lost(missing: usize, stale: usize) -> String {
+    format!(
+        "the store has lost the end of its log: {missing} orders that were acknowledged have no record, and of {stale} the last \
+         steps are lost; none of them is bought again by itself: compare `quittance dead list --cause unreadable` and \
+         `--cause store_forgot` with the provider's list, look at the disk, then mark this alert as seen"
+    )
 }
 
 impl Inner {

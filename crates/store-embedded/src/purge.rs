@@ -22,7 +22,12 @@ pub(crate) fn purge(
         return Ok(0);
     }
     cut_ties(conn, &mut entries, limit)?;
-    let erased = transaction(conn, || erase(conn, &entries)).map_err(|Failed { trouble, .. }| trouble)?;
+    let erased = transaction(conn, || {
+        let erased = erase(conn, &entries)?;
+        shared.trail().removes(erased.iter().flatten().map(|(key, _)| key), 0);
+        Ok(erased)
+    });
+    let erased = erased.map_err(|Failed { trouble, .. }| trouble)?;
     shared.transactions.fetch_add(1, Ordering::Relaxed);
     shared.wal.written(erased.len() as u64);
     let mut purged = 0;

@@ -9,7 +9,9 @@ use crate::trouble::{Trouble, unavailable};
 use crate::writer::{Done, Task};
 use async_trait::async_trait;
 use quittance_lifecycle::Timestamp;
-use quittance_ports::{Card, Finding, Roll, Roster, Sheet, SheetFound, SheetWritten, StoreError, Version};
+use quittance_ports::{
+    Card, Finding, Roll, Roster, Sheet, SheetFound, SheetWritten, StoreError, Verdict, Version,
+};
 use quittance_record::encode_sheet;
 use std::sync::Arc;
 
@@ -82,8 +84,9 @@ impl Roster for EmbeddedStore {
         }
     }
 
-    /// What could be wrong with it is noticed when it is opened.
+    /// What is wrong with it is noticed when it is opened, or when its files are gone.
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {
-        Ok(Vec::new())
+        let damage = self.damage().map(|what| Finding { verdict: Verdict::Bad, what });
+        Ok(damage.into_iter().collect())
     }
 }

@@ -3,15 +3,17 @@
 use crate::cache::Cache;
 use crate::checkpoint::Wal;
 use crate::desk::{Desk, lock};
-use crate::home::Home;
+use crate::files::{Files, RESCUED};
+use crate::home::{DATABASE, Home};
 use crate::ledger::Ledger;
 use crate::reader::{Answer, Question};
+use crate::trail::Trail;
 use crate::trouble::{Trouble, unavailable};
 use crate::writer::{Done, Task};
 use quittance_lifecycle::Key;
 use quittance_ports::{MemoryRoster, StoreError, Watchers};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 pub(crate) const READERS: usize = 2;
 
@@ -45,10 +47,21 @@ pub(crate) struct Shared {
     /// Set once its orders have moved elsewhere.
     is_sealed: AtomicBool,
     pub(crate) cards: MemoryRoster,
+    trail: Mutex<Trail>,
+    files: Mutex<Files>,
+    /// Set once its files are not where they were.
+    gone: OnceLock<String>,
+    /// What was found to be lost when it was opened.
+    pub(crate) loss: Option<String>,
+    pub(crate) stale: Vec<Key>,
 }
 
+/// What was found when the store was opened: the trail, the files, and what is lost.
+pub(crate) type Beside = (Trail, Files, Option<String>, Vec<Key>);
+
 impl Shared {
-    pub(crate) fn new(home: Home, settings: &Settings, ledger: Ledger) -> Self {
+    pub(crate) fn new(home: Home, settings: &Settings, ledger: Ledger, beside: Beside) -> Self {
+        let (trail, files, loss, stale) = beside;
         let is_sealed = AtomicBool::new(home.is_sealed());
         Self {
             home,
@@ -62,6 +75,11 @@ impl Shared {
             is_down: AtomicBool::new(false),
             is_sealed,
             cards: MemoryRoster::default(),
+            trail: Mutex::new(trail),
+            files: Mutex::new(files),
+            gone: OnceLock::new(),
+            loss,
+            stale,
         }
     }
 
@@ -69,7 +87,42 @@ impl Shared {
         lock(&self.ledger)
     }
 
+    pub(crate) fn trail(&self) -> MutexGuard<'_, Trail> {
+        lock(&self.trail)
+    }
+
+    /// Why the files are not where they were, once that was noticed.
+    pub(crate) fn gone(&self) -> Option<&String> {
+        self.gone.get()
+    }
+
+    /// The log is another file after the database was closed and opened again.
+    pub(crate) fn note_files(&self) {
+        if self.gone().is_none() {
+            *lock(&self.files) = Files::of(&self.home);
+        }
+    }
+
+    /// Looks whether the files are where they were. If not, nothing is acknowledged any more.
+    pub(crate) fn check_files(&self) -> Result<(), Trouble> {
+        if self.gone().is_none()
+            && let Some(file) = lock(&self.files).missing(&self.home)
+        {
+            let words = format!(
+                "the file {file} of the store was deleted, moved or replaced while it was open, and nothing is accepted any more: \
+                 stop this node, put back {DATABASE} (what was in it is saved as {RESCUED} beside it, if the folder could be \
+                 written), and start again"
+            );
+            // Whoever was first has said the same.
+            drop(self.gone.set(words));
+        }
+        if self.gone().is_some() { Err(Trouble::Moved) } else { Ok(()) }
+    }
+
     pub(crate) fn check_up(&self, doing: &'static str) -> Result<(), StoreError> {
+        if self.gone().is_some() {
+            return Err(unavailable(doing, Trouble::Moved));
+        }
         if self.is_down.load(Ordering::Acquire) { Err(unavailable(doing, Trouble::Down)) } else { Ok(()) }
     }
 

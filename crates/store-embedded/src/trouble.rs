@@ -16,6 +16,8 @@ pub(crate) enum Trouble {
     Closed,
     #[error("the disk failed in the middle of a write, and the store is being read anew")]
     Down,
+    #[error("the files of the store were deleted, moved or replaced while it was open")]
+    Moved,
     #[error("the orders of this store have moved elsewhere")]
     Sealed,
     #[error("the note that the orders have moved cannot be read or kept")]

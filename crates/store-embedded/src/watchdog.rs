@@ -2,6 +2,7 @@
 
 use crate::desk::{TICK, lock};
 use crate::shared::Shared;
+use crate::writer::Task;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 #[derive(Default)]
@@ -20,6 +21,9 @@ impl Watchdog {
             if timeout.timed_out() {
                 shared.tasks.tick();
                 shared.questions.tick();
+                if shared.gone().is_none() && shared.check_files().is_err() {
+                    shared.tasks.leave_unanswered(Task::Rescue);
+                }
             }
         }
     }

@@ -4,6 +4,7 @@
 use crate::batch::Batch;
 use crate::books;
 use crate::discard;
+use crate::files;
 use crate::purge;
 use crate::scan::{Scanned, scan};
 use crate::shared::Shared;
@@ -33,9 +34,17 @@ pub(crate) enum Task {
     Take(Box<Taking>),
     Sheet(Box<SheetWrite>),
     Count(Box<(Line, Tally)>),
-    Purge { now: Timestamp, limit: usize },
+    Purge {
+        now: Timestamp,
+        limit: usize,
+    },
     Discard(Key),
-    CloseBooks { detail: Day, sums: Day },
+    CloseBooks {
+        detail: Day,
+        sums: Day,
+    },
+    /// The files are gone: save what can still be read.
+    Rescue,
 }
 
 /// A commit, written down by the caller's own thread: the writer has enough to do.
@@ -113,7 +122,9 @@ impl Writer {
                     Task::Sheet(write) => write.sheet.as_ref().map_or(0, Vec::len),
                     Task::Take(_) | Task::Count(_) => 0,
                     // These come alone: they must see what was written before them.
-                    Task::Purge { .. } | Task::Discard(_) | Task::CloseBooks { .. } => usize::MAX / 2,
+                    Task::Purge { .. } | Task::Discard(_) | Task::CloseBooks { .. } | Task::Rescue => {
+                        usize::MAX / 2
+                    }
                 };
                 count <= BATCH_MAX && bytes <= BATCH_BYTES_MAX
             });
@@ -146,6 +157,10 @@ impl Writer {
             }
             [Task::Discard(key)] => discard::discard(&self.shared, &conn, key, self.last_version)
                 .map(|discarded| vec![discarded.map(Done::Discarded)]),
+            [Task::Rescue] => {
+                files::rescue(&self.shared.home, &conn);
+                Ok(vec![Ok(Done::Counted)])
+            }
             [Task::CloseBooks { detail, sums }] => {
                 books::close(&self.shared, &conn, *detail, *sums).map(|more| vec![Ok(Done::Closed(more))])
             }
@@ -169,6 +184,11 @@ impl Writer {
                     self.shared.transactions.fetch_add(1, Ordering::Relaxed);
                     self.last_version = batch.last_version;
                     self.next_id = batch.next_id;
+                    batch.note(&mut self.shared.trail());
+                    if let Err(trouble) = self.shared.check_files() {
+                        files::rescue(&self.shared.home, conn);
+                        return Err(trouble);
+                    }
                     batch.publish(&self.shared);
                     return Ok(batch.answers);
                 }
@@ -184,6 +204,10 @@ impl Writer {
 
     /// Trusts nothing in memory any more, unless it is certain that nothing was written.
     fn give_up(&mut self, trouble: &Trouble) {
+        // What can still be read is read through this connection, and no other can be made.
+        if self.shared.gone().is_some() {
+            return;
+        }
         let in_transaction = self.conn.as_ref().is_some_and(|conn| !conn.is_autocommit());
         if in_transaction || !trouble.wrote_nothing() {
             self.shared.go_down();
@@ -193,12 +217,16 @@ impl Writer {
     }
 
     fn reopen(&mut self) {
+        if self.shared.check_files().is_err() {
+            return;
+        }
         let Ok((conn, Scanned { ledger, last_version, next_id })) = Self::open(&self.shared.home) else {
             return;
         };
         self.last_version = self.last_version.max(last_version);
         self.next_id = self.next_id.max(next_id);
         self.conn = Some(conn);
+        self.shared.note_files();
         self.shared.come_back(ledger);
     }
 }

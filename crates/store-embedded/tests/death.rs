@@ -193,7 +193,7 @@ fn a_second_process_is_told_who_has_the_store_and_what_to_do() {
     let said = run();
     let path = dir.path().canonicalize().unwrap();
     let pid = format!("process {}", std::process::id());
-    for part in ["refused: ", path.to_str().unwrap(), &pid, "stop that process"] {
+    for part in ["refused: ", path.to_str().unwrap(), &pid, "Wait until it ends or stop it"] {
         assert!(said.contains(part), "{part} is missing in: {said}");
     }
     drop(store);

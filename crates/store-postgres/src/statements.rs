@@ -32,6 +32,8 @@ pub(crate) struct Statements {
     pub(crate) write_sheet: String,
     pub(crate) secret: String,
     pub(crate) share_secret: String,
+    pub(crate) mark: String,
+    pub(crate) epoch: String,
     /// Where this schema's notices are heard; letters and digits only.
     pub(crate) channel: String,
 }
@@ -75,6 +77,8 @@ impl Statements {
             write_sheet: number(WRITE_SHEET),
             secret: say("SELECT secret FROM {schema}.secrets WHERE name = $1::text"),
             share_secret: say(SHARE_SECRET),
+            mark: say("SELECT name, secret FROM {schema}.secrets ORDER BY name"),
+            epoch: say(EPOCH),
             channel,
         }
     }
@@ -213,6 +217,11 @@ const SET_FILLING: &str = "
 INSERT INTO {schema}.filling (note) VALUES ($1::bytea) ON CONFLICT (is_filling) DO UPDATE SET note = excluded.note";
 
 const WRITE_SHEET: &str = "SELECT * FROM {schema}.write_sheet($1, $2, $3, $4, '{sequence}')";
+
+/// How far the store has come, in the table of the secrets because it is lost with them.
+const EPOCH: &str = "
+INSERT INTO {schema}.secrets AS s (name, secret) VALUES ('epoch', int8send(1))
+ON CONFLICT (name) DO UPDATE SET secret = int8send(('x' || encode(s.secret, 'hex'))::bit(64)::int8 + 1)";
 
 const SHARE_SECRET: &str = "
 WITH drawn AS (

@@ -64,6 +64,13 @@ impl Trouble {
         matches!(self, Self::Server { code, .. } if again.iter().any(|state| state.code() == code))
     }
 
+    /// Whether the tables or functions of the store are not there any more.
+    pub(crate) fn is_of_dropped_tables(&self) -> bool {
+        let gone =
+            [&SqlState::UNDEFINED_TABLE, &SqlState::INVALID_SCHEMA_NAME, &SqlState::UNDEFINED_FUNCTION];
+        matches!(self, Self::Server { code, .. } if gone.iter().any(|state| state.code() == code))
+    }
+
     /// Whether it may be what was to be written that the server cannot take: a value, a size or a constraint.
     pub(crate) fn may_be_of_one(&self) -> bool {
         matches!(self, Self::Server { code, .. } if ["22", "23", "54"].iter().any(|class| code.starts_with(class)))

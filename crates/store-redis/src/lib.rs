@@ -47,13 +47,13 @@ pub use settings::Settings;
 pub use trouble::OpenError;
 pub use url::BadUrl;
 
-use crate::layout::{FIRST, Layout};
+use crate::layout::{FIRST, FORMAT, Layout};
 use crate::link::Link;
 use crate::notices::OwnWrites;
 use crate::row::text;
 use crate::scripts::Scripts;
 use crate::trouble::Trouble;
-use quittance_ports::{StoreError, Watchers};
+use quittance_ports::{StoreError, StoreMark, Watchers};
 use redis::{Cmd, Value};
 use std::fmt;
 use std::sync::Arc;
@@ -111,6 +111,38 @@ impl RedisStore {
             secret.unwrap_or_default().try_into().map_err(|_| Trouble::Garbled)
         };
         found.await.map_err(|trouble| trouble.unavailable("agreeing on a secret"))
+    }
+
+    /// Who this store is and how far it has come. Where that is gone, `drawn` is its identity from now on; and `secrets` are added
+    /// to those that it knows.
+    pub async fn mark(&self, drawn: [u8; 16], secrets: &[[u8; 32]]) -> Result<StoreMark, StoreError> {
+        let inner = self.inner();
+        let keys = ["identity", "secret", "secrets"].map(|what| inner.layout.name(FIRST, what));
+        let args: Vec<&[u8]> =
+            std::iter::once(&drawn[..]).chain(secrets.iter().map(|secret| &secret[..])).collect();
+        let found = async {
+            let Value::Array(values) = inner.run_plain(&inner.scripts.mark, &keys, &args).await? else {
+                return Err(Trouble::Garbled);
+            };
+            let mut texts = Vec::new();
+            for value in values {
+                texts.push(text(value)?.unwrap_or_default());
+            }
+            let [identity, epoch, secrets @ ..] = &texts[..] else { return Err(Trouble::Garbled) };
+            let number = std::str::from_utf8(epoch).ok().and_then(|digits| digits.parse().ok());
+            if number == Some(1) {
+                // Whoever comes next must divide the orders as we do.
+                let (format, parts) = (FORMAT.to_string(), inner.layout.partitions.to_string());
+                let args = [format.as_bytes(), parts.as_bytes()];
+                inner.run_plain(&inner.scripts.settle, &[inner.layout.meta()], &args).await?;
+            }
+            Ok(StoreMark {
+                identity: identity.as_slice().try_into().map_err(|_| Trouble::Garbled)?,
+                epoch: number.ok_or(Trouble::Garbled)?,
+                secrets: secrets.iter().filter_map(|secret| secret.as_slice().try_into().ok()).collect(),
+            })
+        };
+        found.await.map_err(|trouble| trouble.unavailable("looking at the identity of the store"))
     }
 
     /// How many requests its calls have sent: for whoever wants to know what a step costs.

@@ -211,6 +211,7 @@ const fn attempt_of(beat: &Beat) -> Option<u32> {
         | Beat::Doubted { attempt, .. }
         | Beat::GaveUp { attempt }
         | Beat::Faulted { attempt, .. }
+        | Beat::LeftInDoubt { attempt, .. }
         | Beat::Solved { attempt, .. }
         | Beat::CameLate { attempt }
         | Beat::TooOld { attempt } => Some(*attempt),
@@ -232,6 +233,7 @@ const fn is_end(beat: &Beat) -> bool {
 fn trouble(entry: &Entry) -> Option<String> {
     match entry.beat {
         Beat::Faulted { .. }
+        | Beat::LeftInDoubt { .. }
         | Beat::Doubted { .. }
         | Beat::GaveUp { .. }
         | Beat::TooOld { .. }

@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, reason = "whatever goes wrong in a test is to be seen at once")]
 
 use quittance_lifecycle::{
-    Beat, DeadCause, Decision, Delivery, Draft, Entry, Event, Fault, FaultClass, Gate, Goods, Identity,
-    KeySettings, Kind, Listener, Money, Order, Origin, Pace, Placement, Policy, PollOutcome, SubmitOutcome,
-    Telling, Timestamp, Word, place, transition,
+    Beat, DeadCause, Decision, Delivery, Draft, Entry, Event, Evidence, Fault, FaultClass, Gate, Goods,
+    HostRules, Identity, KeySettings, Kind, Listener, Money, Order, Origin, Pace, Placement, Policy,
+    PollOutcome, SubmitOutcome, Telling, Timestamp, Word, place, transition,
 };
 use quittance_trace::{Placing, Span, SpanKind, SpanName, TraceParent, encode, handed_out, news_of, placed};
 use std::borrow::Cow;
@@ -27,6 +27,7 @@ fn kind() -> Kind {
         life: Some(Duration::from_secs(120)),
         margin: Duration::from_secs(40),
         single_use: true,
+        hosts: HostRules::NONE,
         pace: Pace {
             p50: Duration::from_secs(10),
             p95: Duration::from_secs(40),
@@ -44,7 +45,7 @@ fn woken(stamp: u64) -> Event {
 }
 
 fn delivery() -> Delivery {
-    Delivery { goods: Goods::text("token"), solved_at: None, cost: Money(5) }
+    Delivery { goods: Goods::text("token"), solved_at: None, cost: Some(Money(5)) }
 }
 
 /// An order after these events, each at its second. Nothing is told of it before the last of them.
@@ -67,7 +68,7 @@ fn after(events: impl IntoIterator<Item = (u64, Event)>) -> Order {
 }
 
 fn solved() -> Order {
-    let refused = SubmitOutcome::Refused(Fault::new(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"));
+    let refused = SubmitOutcome::Rejected(Fault::new(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"));
     after([
         (1, woken(1)),
         (2, Event::Submitted { attempt: 1, outcome: refused }),
@@ -135,8 +136,16 @@ fn a_dead_letter_is_told_when_it_dies_and_not_again_when_it_is_dropped() {
 fn a_doubt_lasts_until_it_is_settled_and_is_no_failure_then() {
     let order = after([
         (1, woken(1)),
-        (3, Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown }),
-        (20, Event::CalledBack { attempt: 1, task: Some("7".into()), word: Word::Answered(delivery()) }),
+        (3, Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) }),
+        (
+            20,
+            Event::CalledBack {
+                attempt: 1,
+                task: Some("7".into()),
+                word: Word::Answered(delivery()),
+                receipt: None,
+            },
+        ),
     ]);
     let spans = told(&order);
     let [_, attempt, submit] = &spans[..] else { panic!("{spans:?}") };

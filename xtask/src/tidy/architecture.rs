@@ -2,8 +2,8 @@
 
 use super::Finding;
 use crate::markdown::Document;
-use crate::tree::Tree;
-use std::collections::BTreeMap;
+use crate::tree::{DependencyKind, Tree};
+use std::collections::{BTreeMap, BTreeSet};
 
 const MAP: &str = "ARCHITECTURE.md";
 
@@ -25,6 +25,59 @@ pub(super) fn shows_every_crate(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// The crates of ours that the table lets a crate know are those that its manifest has: no more and no fewer.
+pub(super) fn table_is_true(tree: &Tree) -> Vec<Finding> {
+    let Some(text) = tree.text(MAP) else { return Vec::new() };
+    let mut findings = Vec::new();
+    let rows: Vec<_> =
+        Document::read(text).prose.into_iter().filter_map(|(line, row)| Some((line, row_of(row)?))).collect();
+    let ours = tree.packages.iter().filter(|package| package.manifest.starts_with("crates/"));
+    for package in ours {
+        let name = short(&package.name);
+        let Some((line, (_, known))) = rows.iter().find(|(_, (of, _))| *of == name) else {
+            findings.push(Finding::breach(MAP, 1, format!("{name} is not in the table of crates")));
+            continue;
+        };
+        if known.starts_with("everything") {
+            continue;
+        }
+        let told: BTreeSet<&str> =
+            known.split(", ").map(first_word).filter(|name| *name != "nothing").collect();
+        let is_ours = |dependency: &str| tree.packages.iter().any(|package| package.name == dependency);
+        let there =
+            package.dependencies.iter().filter(|(name, kind)| *kind != DependencyKind::Dev && is_ours(name));
+        let there: BTreeSet<&str> = there.map(|(name, _)| short(name)).collect();
+        for name_there in there.difference(&told) {
+            findings.push(Finding::breach(
+                MAP,
+                *line,
+                format!("{name} knows {name_there}, and the table does not say so"),
+            ));
+        }
+        for name_told in told.difference(&there) {
+            findings.push(Finding::breach(MAP, *line, format!("{name} does not know {name_told}")));
+        }
+    }
+    findings
+}
+
+fn short(package: &str) -> &str {
+    package.strip_prefix("quittance-").unwrap_or(package)
+}
+
+/// A note may follow a name.
+fn first_word(cell: &str) -> &str {
+    cell.split([' ', ':']).next().unwrap_or_default()
+}
+
+/// The crate of a row of the table, and what it may know.
+fn row_of(line: &str) -> Option<(&str, &str)> {
+    let mut cells = line.strip_prefix("| ")?.split(" | ");
+    let name = cells.next()?;
+    let (_, known, _) = (cells.next()?, cells.next()?, cells.next()?);
+    Some((name.trim(), known.trim()))
 }
 
 /// The folders that the drawn tree shows, with their lines: those at the margin, and those one step below `crates/`.
@@ -54,6 +107,7 @@ fn shown(fenced: &[(usize, &str)]) -> BTreeMap<String, usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tree::Package;
 
     const LIFECYCLE: (&str, &str) = ("crates/lifecycle/Cargo.toml", "");
     const RECORD: (&str, &str) = ("crates/record/Cargo.toml", "");
@@ -83,6 +137,28 @@ mod tests {
         let gone = breaches(GOOD, &[LIFECYCLE, XTASK]);
         assert_eq!(gone, ["crates/record is in the tree and does not exist"]);
         assert_eq!(breaches("It says lifecycle, but draws nothing.", &[LIFECYCLE]).len(), 1);
+    }
+
+    #[test]
+    fn a_table_that_says_too_little_or_too_much_is_a_breach() {
+        let breaches = |row: &str| {
+            let mut tree = Tree::of(&[(MAP, row)]);
+            let dependencies = vec![("quittance-lifecycle".to_owned(), DependencyKind::Built)];
+            let package = |name: &str, dependencies| Package {
+                name: name.to_owned(),
+                manifest: format!("crates/{name}/Cargo.toml"),
+                dependencies,
+            };
+            tree.packages =
+                vec![package("quittance-lifecycle", Vec::new()), package("quittance-ports", dependencies)];
+            table_is_true(&tree).into_iter().map(|finding| finding.what).collect::<Vec<_>>()
+        };
+        let life = "| lifecycle | decide | nothing | std |\n";
+        let ports = |known: &str| format!("{life}| ports | promise | {known} | a driver |\n");
+        assert!(breaches(&ports("lifecycle")).is_empty());
+        assert_eq!(breaches(&ports("nothing")), ["ports knows lifecycle, and the table does not say so"]);
+        assert_eq!(breaches(&ports("lifecycle, pool")), ["ports does not know pool"]);
+        assert_eq!(breaches(life), ["ports is not in the table of crates"]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ const fn room(package: &'static str, may_know: MayKnow, tests_may_know: &'static
 const ROOMS: &[Room] = &[
     room("quittance-lifecycle", Only(&["sha2"]), &[]),
     room("quittance-catalog", Only(&["quittance-lifecycle"]), &[]),
+    room("quittance-hosts", Only(&["base64", "idna", "unicode-normalization"]), &[]),
     room("quittance-pool", Only(&["quittance-lifecycle"]), &[]),
     room("quittance-alert", Only(&["quittance-lifecycle"]), &[]),
     room(
@@ -47,6 +48,7 @@ const ROOMS: &[Room] = &[
     room(
         "quittance-engine",
         Only(&[
+            "quittance-hosts",
             "quittance-lifecycle",
             "quittance-pool",
             "quittance-ports",
@@ -139,8 +141,16 @@ const ROOMS: &[Room] = &[
     room("quittance-servers", Only(&["rustix", "tempfile"]), &[]),
     room(
         "quittance-json",
-        Only(&["quittance-catalog", "quittance-lifecycle", "base64", "serde_json", "thiserror"]),
-        &["quittance-classic"],
+        Only(&[
+            "quittance-catalog",
+            "quittance-classic",
+            "quittance-lifecycle",
+            "base64",
+            "serde_json",
+            "strsim",
+            "thiserror",
+        ]),
+        &[],
     ),
     room(
         "quittance-wire",

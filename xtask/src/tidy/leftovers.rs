@@ -7,6 +7,68 @@ use crate::tree::Tree;
 /// Only code counts, and these stand in quotes, so this file does not flag itself.
 const LEFTOVERS: &[&str] = &["todo!", "unimplemented!", "dbg!", "#[ignore", "thread::sleep"];
 
+/// The functions of tests that may sleep: they look for a condition again and again until a deadline, they are a clock, or what
+/// they test is that a socket may be idle for so long. Everywhere else a sleep hopes that something has happened by then.
+const MAY_SLEEP: &[(&str, &str)] = &[
+    // What must not arrive is given time to arrive.
+    ("crates/quittance/tests/hosts/world.rs", "settle"),
+    ("crates/quittance/tests/hosts/world.rs", "pool"),
+    ("crates/e2e/tests/e2e/crowd.rs", "connect"),
+    ("crates/e2e/tests/e2e/crowd.rs", "polls"),
+    ("crates/gateway/tests/shared/still_clock.rs", "sleep_until"),
+    ("crates/gateway/tests/v1/world.rs", "sleep_until"),
+    ("crates/gateway/tests/v1/alerts.rs", "until"),
+    ("crates/gateway/tests/v1/alerts.rs", "what_was_counted_before_a_restart_is_counted_after_it"),
+    ("crates/gateway/tests/v1/traces.rs", "heard_until"),
+    ("crates/gateway/tests/v1/traces.rs", "a_collector_that_is_away_is_no_trouble_to_anybody"),
+    ("crates/gateway/tests/v1/live.rs", "until"),
+    ("crates/gateway/tests/v1/live.rs", "whoever_watches_costs_no_more_than_one_who_does"),
+    ("crates/gateway/tests/v1/live.rs", "the_last_hour_is_told_in_steps"),
+    ("crates/gateway/tests/server/limits.rs", "whoever_takes_too_long_over_his_head_is_let_go"),
+    (
+        "crates/gateway/tests/server/limits.rs",
+        "a_connection_is_kept_between_requests_for_longer_than_a_head_may_take_and_not_for_ever",
+    ),
+    ("crates/gateway/tests/server/limits.rs", "a_live_stream_is_not_idle_however_little_there_is_to_tell"),
+    ("crates/gateway/tests/outbound/world.rs", "sleep_until"),
+    ("crates/quittance/tests/library/stock.rs", "until"),
+    ("crates/quittance/tests/library/stock.rs", "others_can_read_on_its_card_what_was_asked_of_a_node"),
+    (
+        "crates/quittance/tests/library/restarts.rs",
+        "a_node_is_on_the_roll_with_what_it_was_told_until_it_ends",
+    ),
+    (
+        "crates/simulator/tests/stories/faults.rs",
+        "in_an_outage_connections_are_closed_or_refused_and_afterwards_all_is_as_before",
+    ),
+    ("crates/store-postgres/tests/store/main.rs", "until"),
+    ("crates/store-redis/tests/store/main.rs", "eventually"),
+];
+
+pub(super) fn no_test_sleeps_for_luck(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut used = Vec::new();
+    for file in tree.rust().filter(|file| file.path.contains("/tests/")) {
+        let mut function = String::new();
+        for (number, line) in numbered(&Source::read(&file.text).code) {
+            if let Some((_, rest)) = line.split_once("fn ") {
+                function = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            }
+            if !stands_in(line, "time::sleep") {
+                continue;
+            }
+            match MAY_SLEEP.iter().find(|(path, name)| *path == file.path && *name == function) {
+                Some(allowed) => used.push(allowed),
+                None => findings.push(Finding::breach(&file.path, number, format!("`{function}` sleeps"))),
+            }
+        }
+    }
+    for unused in MAY_SLEEP.iter().filter(|allowed| tree.has(allowed.0) && !used.contains(allowed)) {
+        findings.push(Finding::breach(unused.0, 1, format!("`{}` may sleep, and does not", unused.1)));
+    }
+    findings
+}
+
 pub(super) fn nothing_is_left_over(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in tree.rust() {
@@ -35,6 +97,17 @@ mod tests {
             assert_eq!(count(text), 1, "{text}");
         }
         assert_eq!(count("//! a\nfn a() { todo!() }\nfn b() { dbg!(c) }"), 2);
+    }
+
+    #[test]
+    fn a_test_that_sleeps_is_found_unless_it_is_listed() {
+        let text = "async fn hopes() {\n    tokio::time::sleep(a).await;\n}\n";
+        let found = |path| no_test_sleeps_for_luck(&Tree::of(&[(path, text)])).len();
+        assert_eq!((found("crates/a/tests/b.rs"), found("crates/a/src/b.rs")), (1, 0));
+        let (path, name) = MAY_SLEEP[0];
+        let listed = text.replace("hopes", name);
+        let findings = no_test_sleeps_for_luck(&Tree::of(&[(path, &listed)]));
+        assert!(findings.iter().all(|finding| !finding.what.contains(&format!("`{name}` sleeps"))));
     }
 
     #[test]

@@ -1,12 +1,12 @@
-//! Same, and not the same, with real kinds: what is one order and what is two. The ways in which others got this
-//! wrong are named in the spec; each has a test here.
+//! Same, and not the same, with real kinds: what is one order and what is two. Each way in which
+//! others got this wrong has a test here.
 
 use crate::{PAGE, challenge, check, check_with, image, key, known, least, picture, recaptcha, site};
 use quittance_catalog::kinds;
 use quittance_lifecycle::{Draft, Identity, Key, KeySettings, Kind, Reuse, Shape, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-const PROXY_COUNTS: KeySettings = KeySettings { proxy_counts: true, window: None };
+const PROXY_COUNTS: KeySettings = KeySettings { proxy_counts: true, window: None, secret: None };
 
 fn same(kind: &str, a: &Draft, b: &Draft) {
     assert_eq!(key(kind, a), key(kind, b), "{kind}");
@@ -220,7 +220,7 @@ fn a_chosen_key_with_other_parameters_is_noticed() {
 /// paid for again when nodes of both versions run side by side.
 #[test]
 fn keys_are_the_same_in_every_process_and_version() {
-    let exclusive = Draft { reuse: Reuse::Exclusive, ..site() };
+    let exclusive = Draft { reuse: Some(Reuse::Exclusive), ..site() };
     for (kind, draft, expected) in [
         ("image", image(1), "96968560d1a46946299b613864a2f899c897b073ab68af5c172db783ce4f1714"),
         ("recaptcha_v2", recaptcha(), "c15bc1ac10b8bb2d038c5d8c2007e31f80deb8cdaf41cd7cd52cb586fc16cc9c"),
@@ -296,6 +296,7 @@ impl Dice {
             draft = match field.shape {
                 Shape::Text if self.below(4) == 0 => draft.with(field.name, field.default.unwrap_or("x")),
                 Shape::Text => draft.with(field.name, self.one_of(&["a", "ab", "a:b", "a\0", "1", "0"])),
+                Shape::VendorAddress => draft.with(field.name, self.one_of(&["https://a.test/", "b.test"])),
                 Shape::PageAddress => {
                     draft.with(field.name, self.one_of(&[PAGE, "https://a.test/", "https://a.test"]))
                 }

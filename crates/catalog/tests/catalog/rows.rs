@@ -3,7 +3,7 @@
 use crate::{check, check_with, known, least};
 use quittance_catalog::{kind, kinds, open_kind};
 use quittance_lifecycle::terms::{FILE_BYTES_MAX, PARAMS_MAX};
-use quittance_lifecycle::{Identity, KeySettings, Policy, Reuse, Shape};
+use quittance_lifecycle::{Draft, Identity, KeySettings, Policy, Reuse, Shape};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -116,12 +116,17 @@ fn every_kind_takes_an_order_that_has_just_what_it_needs() {
         let (_, terms) = check_with(&kind, &least(&kind), KeySettings::default())
             .unwrap_or_else(|why| panic!("{}: {why}", kind.name));
         assert_eq!(terms.kind, kind.name);
-        assert_eq!((terms.life, terms.min_life), (kind.life, kind.margin));
+        assert_eq!((terms.life, terms.margin), (kind.life, kind.margin));
+        assert_eq!(
+            terms.min_life,
+            core::time::Duration::ZERO,
+            "its own callers get an answer while it lives"
+        );
     }
 }
 
 #[test]
-fn lifetimes_and_margins_are_those_of_the_spec() {
+fn every_kind_has_its_lifetime_and_margin() {
     for (name, life, margin_s, single_use) in [
         ("image", None, 0, false),
         ("text", None, 0, false),
@@ -149,13 +154,17 @@ fn cookies_and_proxied_tokens_are_bound_to_their_address_and_other_tokens_are_no
 }
 
 #[test]
-fn answers_that_can_be_used_again_are_shared_even_if_exclusive_ones_were_asked_for() {
+fn single_use_answers_are_exclusive_and_the_others_shared_unless_the_order_says_otherwise() {
     for kind in kinds() {
-        let mut draft = least(&kind);
-        draft.reuse = Reuse::Exclusive;
-        let terms = check_with(&kind, &draft, KeySettings::default()).expect("it has all that is needed").1;
-        let expected = if kind.single_use { Reuse::Exclusive } else { Reuse::Shared };
-        assert_eq!(terms.reuse, expected, "{}", kind.name);
+        let reuse = |said: Option<Reuse>| {
+            let draft = Draft { reuse: said, ..least(&kind) };
+            check_with(&kind, &draft, KeySettings::default()).expect("it has all that is needed").1.reuse
+        };
+        let usual = if kind.single_use { Reuse::Exclusive } else { Reuse::Shared };
+        assert_eq!(reuse(None), usual, "{}", kind.name);
+        for said in [Reuse::Shared, Reuse::Exclusive] {
+            assert_eq!(reuse(Some(said)), said, "{}", kind.name);
+        }
     }
 }
 

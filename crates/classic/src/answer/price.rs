@@ -31,12 +31,12 @@ pub(super) fn money(text: &str) -> Option<Money> {
 
 /// An answer of `get2` and the price behind it. Answers contain the same mark, so the price is what stands
 /// last, and only if it is written like one: with a point.
-pub(super) fn split_off(text: &str) -> (&str, Money) {
+pub(super) fn split_off(text: &str) -> (&str, Option<Money>) {
     let priced = text.rsplit_once('|').and_then(|(answer, price)| {
         let is_written_so = price.contains('.') && price.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-        Some((answer, money(price).filter(|_| is_written_so)?))
+        Some((answer, Some(money(price).filter(|_| is_written_so)?)))
     });
-    priced.unwrap_or((text, Money(0)))
+    priced.unwrap_or((text, None))
 }
 
 #[cfg(test)]
@@ -71,9 +71,9 @@ mod tests {
 
     #[test]
     fn the_price_is_split_off_from_the_right() {
-        assert_eq!(split_off("token|0.00299"), ("token", Money(2990)));
-        assert_eq!(split_off("40|200|-120|0.0005"), ("40|200|-120", Money(500)));
-        assert_eq!(split_off("40|200"), ("40|200", Money(0)), "no price is taken from an answer");
-        assert_eq!(split_off("token"), ("token", Money(0)));
+        assert_eq!(split_off("token|0.00299"), ("token", Some(Money(2990))));
+        assert_eq!(split_off("40|200|-120|0.0005"), ("40|200|-120", Some(Money(500))));
+        assert_eq!(split_off("40|200"), ("40|200", None), "no price is taken from an answer");
+        assert_eq!(split_off("token"), ("token", None));
     }
 }

@@ -39,7 +39,7 @@ pub(super) enum Said {
     Yes {
         answer: Spoken,
         extras: BTreeMap<String, String>,
-        cost: Money,
+        cost: Option<Money>,
         is_plain: bool,
     },
     /// It says yes, and then nothing.
@@ -69,7 +69,7 @@ impl Said {
             Some("") => return Self::Hollow,
             Some(answer) => {
                 let answer = Spoken::Text(answer.to_owned());
-                return Self::Yes { answer, extras: BTreeMap::new(), cost: Money(0), is_plain: true };
+                return Self::Yes { answer, extras: BTreeMap::new(), cost: None, is_plain: true };
             }
             None => {}
         }
@@ -91,7 +91,7 @@ impl Said {
             }
             None if is_bare_answer(members) => {
                 let answer = Spoken::Document(compact(text));
-                Self::Yes { answer, extras: BTreeMap::new(), cost: Money(0), is_plain: false }
+                Self::Yes { answer, extras: BTreeMap::new(), cost: None, is_plain: false }
             }
             None => match code(members, codes).filter(|code| is_pending(code) || looks_like_a_code(code)) {
                 Some(code) => Self::No(code),
@@ -104,7 +104,7 @@ impl Said {
         let Some(answer) = ["request", "result"].iter().find_map(|name| spoken(members.get(*name)?)) else {
             return Self::Hollow;
         };
-        let cost = members.get("price").and_then(|raw| price::money(&word(raw)?)).unwrap_or_default();
+        let cost = members.get("price").and_then(|raw| price::money(&word(raw)?));
         Self::Yes { answer, extras: extras(members), cost, is_plain: false }
     }
 }

@@ -17,7 +17,7 @@ fn poll(body: &str) -> PollReply {
 }
 
 fn answered(text: &str) -> PollReply {
-    PollReply::Answered { goods: Goods::text(text), cost: Money(0) }
+    PollReply::Answered { goods: Goods::text(text), cost: None }
 }
 
 fn fault(class: FaultClass, code: &str) -> Fault {
@@ -225,7 +225,7 @@ fn what_comes_along_with_an_answer_is_kept_under_one_name() {
             r#"{{"status":1,"result":"t","{name}":"UA/1","cookies":{{"a": 1}},"price":"0.00299","x":null}}"#
         );
         let PollReply::Answered { goods, cost } = poll(&body) else { panic!("no answer: {body}") };
-        assert_eq!(cost, Money(2990));
+        assert_eq!(cost, Some(Money(2990)));
         let extras: Vec<_> = goods.extras.iter().map(|(name, said)| (name.as_str(), said.as_str())).collect();
         assert_eq!(extras, [("cookies", r#"{"a":1}"#), ("user_agent", "UA/1")]);
     }
@@ -238,11 +238,14 @@ fn what_comes_along_with_an_answer_is_kept_under_one_name() {
 
 #[test]
 fn the_price_of_a_plain_answer_is_split_off_only_where_it_was_asked_for() {
-    let answered = |text, cost| PollReply::Answered { goods: Goods::text(text), cost: Money(cost) };
+    let answered = |text, cost| PollReply::Answered { goods: Goods::text(text), cost };
     let priced = |body: &str| read_poll(body.as_bytes(), true, &codes());
-    assert_eq!(priced("OK|a|b|0.00085"), answered("a|b", 850));
-    assert_eq!(poll("OK|a|b|0.00085"), answered("a|b|0.00085", 0));
-    assert_eq!(priced(r#"{"status":1,"request":"a|0.5","price":0.00085}"#), answered("a|0.5", 850));
+    assert_eq!(priced("OK|a|b|0.00085"), answered("a|b", Some(Money(850))));
+    assert_eq!(poll("OK|a|b|0.00085"), answered("a|b|0.00085", None));
+    assert_eq!(
+        priced(r#"{"status":1,"request":"a|0.5","price":0.00085}"#),
+        answered("a|0.5", Some(Money(850)))
+    );
     assert!(matches!(priced("OK|ERROR_CAPTCHA_UNSOLVABLE|0.001"), PollReply::Fault(_)));
 }
 
@@ -289,6 +292,10 @@ fn a_pingback_is_read_and_nonsense_says_nothing() {
     for nonsense in [&[("id", "7")][..], &[("id", "7"), ("code", "")], &[("code", "CAPCHA_NOT_READY")]] {
         assert_eq!(hear(nonsense), None);
     }
+    for page in ["<html><script>x</script>", " <!DOCTYPE html>", "<HTML>502"] {
+        assert_eq!(hear(&[("id", "7"), ("code", page)]), None, "a page is no answer: {page}");
+    }
+    assert!(hear(&[("code", "<3 x")]).is_some(), "a picture may say so");
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub(super) struct Entry {
     pub(super) meaning: &'static str,
     pub(super) advice: &'static str,
     pause_s: u64,
+    pub(super) is_block: bool,
     at_captcha_ai: Option<Other>,
 }
 
@@ -47,6 +48,13 @@ impl Entry {
         (seconds > 0).then_some(Duration::from_secs(seconds))
     }
 
+    /// The account or our address is blocked for so long: for submits and polls.
+    const fn blocked_s(mut self, seconds: u64) -> Self {
+        self.pause_s = seconds;
+        self.is_block = true;
+        self
+    }
+
     const fn pause_s(mut self, seconds: u64) -> Self {
         self.pause_s = seconds;
         self
@@ -70,7 +78,17 @@ const fn on(
     meaning: &'static str,
     advice: &'static str,
 ) -> Entry {
-    Entry { code, is_prefix: false, place, class, meaning, advice, pause_s: 0, at_captcha_ai: None }
+    Entry {
+        code,
+        is_prefix: false,
+        place,
+        class,
+        meaning,
+        advice,
+        pause_s: 0,
+        is_block: false,
+        at_captcha_ai: None,
+    }
 }
 
 const fn submit(class: FaultClass, code: &'static str, meaning: &'static str, advice: &'static str) -> Entry {
@@ -125,43 +143,44 @@ pub(super) const TABLE: &[Entry] = &[
         class: Busy,
         meaning: "No thread is free; if none is in use either, the plan has ended.",
         advice: "nothing while threads are in use; else renew the plan, then release the provider",
-        pause_s: 8,
+        // Threads get free at any moment: how fast to try again is decided by the gate.
+        pause_s: 0,
     }),
-    submit(Busy, "ERROR_NO_SLOT_AVAILABLE", "The provider has no room for the task now.", SLOWER).pause_s(5),
+    submit(Busy, "ERROR_NO_SLOT_AVAILABLE", "The provider has no room for the task now.", SLOWER),
     submit(Busy, "MAX_USER_TURN", "Too many submits in too short a time.", SLOWER).pause_s(10),
     both(Busy, "ERROR: 1001", "Blocked for ten minutes: too many submits that found no slot.", SLOWER)
-        .pause_s(600),
+        .blocked_s(600),
     both(
         Busy,
         "ERROR: 1002",
         "Blocked for five minutes: too many submits without money.",
         "top the account up",
     )
-    .pause_s(300),
-    both(Busy, "ERROR: 1003", "Blocked for half a minute: more refusals than tasks.", SLOWER).pause_s(30),
+    .blocked_s(300),
+    both(Busy, "ERROR: 1003", "Blocked for half a minute: more refusals than tasks.", SLOWER).blocked_s(30),
     both(
         Busy,
         "ERROR: 1004",
         "This address is blocked for ten minutes: too many calls with a wrong key.",
         NEW_KEY,
     )
-    .pause_s(600),
+    .blocked_s(600),
     both(
         Busy,
         "ERROR: 1005",
         "Blocked for five minutes: too many polls for the number of tasks.",
         "poll less often: raise poll_interval, or use callbacks",
     )
-    .pause_s(300),
-    both(Busy, "ERROR: 10", "Blocked for a while; the number says why.", SLOWER).prefix().pause_s(300),
-    both(Busy, "ERROR_TOO_MUCH_REQUESTS", "Too many calls in too short a time.", SLOWER).pause_s(10),
+    .blocked_s(300),
+    both(Busy, "ERROR: 10", "Blocked for a while; the number says why.", SLOWER).prefix().blocked_s(300),
+    both(Busy, "ERROR_TOO_MUCH_REQUESTS", "Too many calls in too short a time.", SLOWER).blocked_s(10),
     both(
         Busy,
         "IP_BANNED",
         "This address is banned for some minutes: too many calls with a wrong key.",
         NEW_KEY,
     )
-    .pause_s(300),
+    .blocked_s(300),
     both(Busy, "ERROR_SERVER_ERROR", "The provider has trouble of its own.", NOTHING).pause_s(10),
     both(Busy, "ERROR_INTERNAL_SERVER_ERROR", "The provider has trouble of its own.", NOTHING).pause_s(10),
     submit(Caller, "ERROR_PAGEURL", "The page address is missing.", PARAMETERS),
@@ -174,6 +193,25 @@ pub(super) const TABLE: &[Entry] = &[
         "check site key and page address against the page; the captcha may be in a frame of another site",
     ),
     submit(Caller, "ERROR_BAD_PARAMETERS", "A parameter is missing or wrong.", PARAMETERS),
+    both(
+        Caller,
+        "ERROR_METHOD_CALL",
+        "The provider does not offer this method, or no longer.",
+        "use a kind that the provider offers, or another provider for it",
+    ),
+    submit(
+        Caller,
+        "ERROR_NO_SUCH_METHOD",
+        "The provider does not know this method.",
+        "use a kind that the provider offers, or another provider for it",
+    ),
+    submit(Caller, "ERROR_CAPTCHA_TYPE", "The provider does not know this sort of captcha.", PARAMETERS),
+    poll(
+        Unsolvable,
+        "ERROR_FAILED_LOADING_WIDGET",
+        "The captcha could not be loaded.",
+        "nothing: it is submitted again by itself, up to its limit",
+    ),
     submit(Caller, "ERROR_CAPTCHA_ID", "The captcha's own id is missing or wrong.", PARAMETERS),
     submit(Caller, "ERROR_PROXY_FORMAT", "The proxy is not written as login:password@host:port.", PARAMETERS),
     submit(
@@ -205,8 +243,7 @@ pub(super) const TABLE: &[Entry] = &[
         "ERROR_BAD_PROXY",
         "The proxy did not work and is set aside for ten minutes.",
         ANOTHER_PROXY,
-    )
-    .pause_s(600),
+    ),
     submit(
         Caller,
         "http://",
@@ -253,13 +290,12 @@ pub(super) const TABLE: &[Entry] = &[
         "fetch a new challenge from the page for each order",
     ),
     poll(Caller, "ERROR_PROXY_CONNECTION_FAILED", "The provider could not reach the proxy.", ANOTHER_PROXY)
-        .pause_s(600)
         .at_captcha_ai(Other {
             // Its own client goes on asking for the task after this.
             class: Busy,
             meaning: "The provider could not reach the proxy, and may be trying again.",
             advice: "nothing at first; if it stays, use another proxy",
-            pause_s: 5,
+            pause_s: 0,
         }),
     poll(
         Caller,

@@ -160,6 +160,14 @@ fn odd_spellings_are_read_as_leniently_as_php_reads_them() {
 }
 
 #[test]
+fn a_body_is_read_as_what_it_is_under_a_content_type_that_is_wrong() {
+    for content_type in ["multipart/form-data", "multipart/form-data; boundary=b", "application/json"] {
+        check("", Some(content_type), b"key=k&json=1", &[("json", "1"), ("key", "k")]);
+        check("", Some(content_type), b" {\"key\": \"k\", \"json\": 1}\r\n", &[("json", "1"), ("key", "k")]);
+    }
+}
+
+#[test]
 fn a_body_that_is_not_what_it_begins_like_is_refused() {
     let many: String = (0..=PARAMETERS_MAX).map(|n| format!("p{n}=&")).collect();
     let deep = format!("{{\"a\":{}", "[".repeat(100_000));
@@ -173,7 +181,7 @@ fn a_body_that_is_not_what_it_begins_like_is_refused() {
         (None, &[b'n'; NAME_BYTES_MAX + 1]),
         (Some(form_data), &cut[..cut.len() - 12]),
         (Some(form_data), b"--other\r\nnothing"),
-        (Some("multipart/form-data"), b"key=k"),
+        (Some("multipart/form-data"), b"preamble\r\nkey=k"),
         (Some("multipart/form-data; boundary="), b"--\r\n"),
         (None, b"--b\r\nContent-Disposition: form-data; name=\"a\""),
     ];

@@ -77,6 +77,24 @@ impl Spelling {
         all.copied().find(|(_, alias)| *alias == name).map_or(name, |(ours, _)| ours)
     }
 
+    pub(super) fn all_names(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let theirs = self.at_captcha_ai.map_or(&[][..], |wire| wire.names);
+        self.aliases.iter().chain(theirs).copied()
+    }
+
+    pub(super) fn methods(&self) -> impl Iterator<Item = &'static str> {
+        self.methods.iter().copied()
+    }
+
+    pub(super) fn tells(&self) -> impl Iterator<Item = (&'static str, Option<&'static str>, &'static str)> {
+        self.told_by.iter().map(|(name, said)| (*name, *said, self.kind))
+    }
+
+    pub(super) fn all_marks(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let theirs = self.at_captcha_ai.map_or(&[][..], |wire| wire.marks);
+        self.marks.iter().chain(theirs).copied()
+    }
+
     pub(super) fn is_base64(&self, name: &str) -> bool {
         self.files.contains(&name)
     }

@@ -99,8 +99,8 @@ fn other_names_for_the_same_thing_become_one() {
     );
     let v4 = spell(Profile::CaptchaAi, "geetest_v4", &params(&[("captcha_id", "g")]));
     assert_eq!(v4, form(&[("method", "geetest"), ("version", "4"), ("gt", "g")]));
-    let both = understood(&[("method", "lemin"), ("apiServer", "a"), ("api_server", "b")]).1;
-    assert_eq!(both, params(&[("api_server", "b")]), "the name of the protocol counts");
+    let both = understand(&form(&[("method", "lemin"), ("apiServer", "a"), ("api_server", "b")]));
+    assert_eq!(both, Err(BadWish::SaidTwice { one: "apiServer".into(), other: "api_server".into() }));
     let proxied = understood(&[("method", "turnstile"), ("proxytype", "socks5")]).1;
     assert_eq!(proxied, params(&[("proxytype", "SOCKS5")]));
 }

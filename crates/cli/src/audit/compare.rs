@@ -60,27 +60,27 @@ impl Compared {
     fn meet(&mut self, ours: &Entry, task: &str, theirs: &Theirs) {
         self.matched += 1;
         self.matched_micros += theirs.cost.0;
-        if theirs.cost.0 == ours.cost_micros {
+        if Some(theirs.cost.0) == ours.cost_micros {
             return;
         }
         // A caller reported the answer bad, and they believed him.
         if !theirs.is_charged {
             self.given_back += 1;
-            self.given_back_micros += ours.cost_micros;
+            self.given_back_micros += ours.cost_micros.unwrap_or_default();
             return;
         }
-        if !ours.is_answered() && ours.cost_micros == 0 {
-            self.unanswered += 1;
+        if !ours.is_answered() && ours.cost_micros.is_none() {
+            self.unanswered += u64::from(theirs.cost.0 > 0);
             self.unanswered_micros += theirs.cost.0;
             return;
         }
         self.priced_otherwise += 1;
         self.tell(self.priced_otherwise, || {
-            let hint = match ours.cost_micros {
-                0 => " (nobody told us a price: set `prices` in the configuration)",
-                _ => "",
+            let (paid, hint) = match ours.cost_micros {
+                None => ("price not known".to_owned(), ": set `prices` in the configuration"),
+                Some(micros) => (amount(micros), ""),
             };
-            let (paid, charged) = (amount(ours.cost_micros), amount(theirs.cost.0));
+            let charged = amount(theirs.cost.0);
             format!(
                 "order {}, task {task}: {paid} in our books, {charged} in their ledger{hint}",
                 ours.order()
@@ -233,12 +233,12 @@ mod tests {
     }
 
     fn doubt() -> Entry {
-        Entry { task: None, state: "in_doubt".into(), cost_micros: 0, ..answered("") }
+        Entry { task: None, state: "in_doubt".into(), cost_micros: None, ..answered("") }
     }
 
     #[test]
     fn what_both_have_at_one_price_is_explained() {
-        let faulted = Entry { state: "faulted".into(), cost_micros: 0, ..answered("2") };
+        let faulted = Entry { state: "faulted".into(), cost_micros: None, ..answered("2") };
         let found = compared(vec![answered("1"), faulted], &[("1", theirs(2990)), ("2", theirs(0))], 0);
         assert_eq!((found.matched, found.matched_micros, found.unanswered), (2, 2990, 0));
         assert!(found.is_explained() && found.told.is_empty(), "{found:?}");
@@ -269,7 +269,7 @@ mod tests {
     /// A callback says that it could not be solved, and it is the first word of all: taken, and nameless.
     #[test]
     fn what_was_certainly_taken_is_not_left_to_a_doubt() {
-        let nameless = || Entry { task: None, cost_micros: 0, state: "faulted".into(), ..answered("") };
+        let nameless = || Entry { task: None, cost_micros: None, state: "faulted".into(), ..answered("") };
         let tasks = [("1", theirs(0)), ("2", theirs(2990))];
         let found = compared(vec![doubt(), nameless()], &tasks, 0);
         assert_eq!((found.matched, found.by_doubt, found.by_doubt_micros), (1, 1, 2990), "{found:?}");
@@ -285,13 +285,13 @@ mod tests {
         let words = found.told.join("\n");
         assert!(words.contains("0.00299 in our books, 0.0005 in their ledger"), "{words}");
         assert!(words.contains("they have no task 2"), "{words}");
-        let untold = Entry { cost_micros: 0, ..answered("1") };
+        let untold = Entry { cost_micros: None, ..answered("1") };
         assert!(compared(vec![untold], &[("1", theirs(500))], 0).told[0].contains("`prices`"));
     }
 
     #[test]
     fn a_task_that_never_answered_was_paid_for_all_the_same() {
-        let given_up = Entry { state: "given_up".into(), cost_micros: 0, ..answered("1") };
+        let given_up = Entry { state: "given_up".into(), cost_micros: None, ..answered("1") };
         let found = compared(vec![given_up], &[("1", theirs(2990))], 0);
         assert_eq!((found.unanswered, found.unanswered_micros), (1, 2990));
         assert!(found.is_explained());

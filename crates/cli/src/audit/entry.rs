@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Page {
+    /// What every cost is in.
+    pub(super) currency: String,
     /// As they are, for whoever wants them so.
     pub(super) entries: Vec<Map<String, Value>>,
     pub(super) unreadable: u64,
@@ -28,7 +30,8 @@ pub(super) struct Entry {
     pub(super) sent_ms: u64,
     pub(super) why: String,
     pub(super) state: String,
-    pub(super) cost_micros: u64,
+    /// `None`: not known, or there is no answer.
+    pub(super) cost_micros: Option<u64>,
     pub(super) who: String,
     pub(super) possible_double: bool,
 }
@@ -52,6 +55,14 @@ impl Entry {
         self.key.get(..8).unwrap_or(&self.key)
     }
 
+    fn cost(&self) -> String {
+        match self.cost_micros {
+            Some(micros) => money::render(Money(micros)),
+            None if self.is_answered() => "not known".into(),
+            None => "-".into(),
+        }
+    }
+
     pub(super) fn line(&self) -> String {
         let task = self.task.as_ref().map(|task| format!(", task {}", harmless(task))).unwrap_or_default();
         let site = if self.site.is_empty() { "-" } else { &self.site };
@@ -60,7 +71,7 @@ impl Entry {
         format!(
             "{}  {:>9}  {:<8}  {} {} {} {}, attempt {}{task}: {}{double}; answer to {}\n",
             harmless(&self.sent_at),
-            money::render(Money(self.cost_micros)),
+            self.cost(),
             self.state.replace('_', " "),
             self.order(),
             harmless(&self.tenant),
@@ -102,8 +113,8 @@ impl Entry {
             &self.attempt.to_string(),
             self.task.as_deref().unwrap_or_default(),
             &self.state,
-            &money::render(Money(self.cost_micros)),
-            &self.cost_micros.to_string(),
+            &self.cost_micros.map(|micros| money::render(Money(micros))).unwrap_or_default(),
+            &self.cost_micros.map(|micros| micros.to_string()).unwrap_or_default(),
             &self.why,
             &self.who,
             if self.possible_double { "true" } else { "false" },

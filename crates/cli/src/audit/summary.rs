@@ -18,9 +18,13 @@ pub(super) struct Summary {
     /// Attempts that the provider is known to have taken, and what their answers cost.
     paid: u64,
     cost_micros: u64,
+    /// Answers whose price is not known: they are not in `cost_micros`.
+    unpriced: u64,
     doubles: u64,
     by_state: BTreeMap<String, u64>,
     pub(super) unreadable: u64,
+    /// What all money is in.
+    pub(super) currency: String,
     pub(super) books: Sums,
     pub(super) balance: Option<String>,
     pub(super) compared: Option<Compared>,
@@ -30,10 +34,20 @@ fn amount(micros: u64) -> String {
     money::render(Money(micros))
 }
 
+/// A sum over answers of which some have no known price.
+fn in_all(micros: u64, unpriced: u64, answers: u64) -> String {
+    match unpriced {
+        0 => format!("{} in all", amount(micros)),
+        _ if micros == 0 && unpriced >= answers => "price not known".into(),
+        _ => format!("at least {} in all", amount(micros)),
+    }
+}
+
 impl Summary {
     pub(super) fn add(&mut self, entry: &Entry) {
         self.paid += u64::from(entry.is_known());
-        self.cost_micros = self.cost_micros.saturating_add(entry.cost_micros);
+        self.cost_micros = self.cost_micros.saturating_add(entry.cost_micros.unwrap_or_default());
+        self.unpriced += u64::from(entry.is_answered() && entry.cost_micros.is_none());
         self.doubles += u64::from(entry.possible_double);
         *self.by_state.entry(entry.state.clone()).or_default() += 1;
     }
@@ -49,25 +63,25 @@ impl Summary {
 
     pub(super) fn json(&self, from: Day, to: Day) -> Value {
         json!({ "summary": {
-            "from": day::render(from), "to": day::render(to),
-            "paid": self.paid, "cost_micros": self.cost_micros, "possible_doubles": self.doubles,
+            "from": day::render(from), "to": day::render(to), "currency": self.currency,
+            "paid": self.paid, "cost_micros": self.cost_micros, "unpriced": self.unpriced, "possible_doubles": self.doubles,
             "by_state": self.by_state, "unreadable": self.unreadable,
-            "books": { "paid": self.books.count("paid"), "cost_micros": self.books.count("cost_micros") },
+            "books": { "paid": self.books.count("paid"), "cost_micros": self.books.count("cost_micros"), "unpriced": self.books.count("unpriced") },
             "balance": self.balance, "ledger": self.compared.as_ref().map(Compared::json),
             "is_explained": self.is_explained(),
         } })
     }
 
     pub(super) fn text(&self, from: Day, to: Day) -> String {
-        let mut text = format!("\n{}, in UTC\n", words(from, to));
+        let mut text = format!("\n{}, in UTC; money in {}\n", words(from, to), harmless(&self.currency));
         let states: Vec<String> = self
             .by_state
             .iter()
             .map(|(state, count)| format!("{count} {}", state.replace('_', " ")))
             .collect();
         let states = if states.is_empty() { "none".to_owned() } else { states.join(", ") };
-        let (paid, cost) = (self.paid, amount(self.cost_micros));
-        _ = writeln!(text, "on record  {paid} attempts paid for, {cost} in all ({states})");
+        let (paid, cost) = (self.paid, in_all(self.cost_micros, self.unpriced, self.paid));
+        _ = writeln!(text, "on record  {paid} attempts paid for, {cost} ({states})");
         if self.doubles > 0 {
             _ = writeln!(
                 text,
@@ -81,7 +95,12 @@ impl Summary {
         }
         text += &self.books();
         if let Some(balance) = &self.balance {
-            _ = writeln!(text, "balance    {}, as the provider says", harmless(balance));
+            _ = writeln!(
+                text,
+                "balance    {} {}, as the provider says",
+                harmless(balance),
+                harmless(&self.currency)
+            );
         }
         if let Some(compared) = &self.compared {
             text += &ledger(compared);
@@ -91,7 +110,8 @@ impl Summary {
 
     fn books(&self) -> String {
         let (paid, micros) = (self.books.count("paid"), self.books.count("cost_micros"));
-        let mut text = format!("the books  {paid} paid for, {} in all", amount(micros));
+        let mut text =
+            format!("the books  {paid} paid for, {}", in_all(micros, self.books.count("unpriced"), paid));
         _ = match (self.paid.cmp(&paid), self.cost_micros == micros) {
             (std::cmp::Ordering::Equal, true) => writeln!(text, ": the same"),
             (std::cmp::Ordering::Greater, _) => {
@@ -114,7 +134,7 @@ impl Summary {
         if unpriced > 0 {
             _ = writeln!(
                 text,
-                "           nobody has said what {unpriced} of the answers cost: set `prices`, or compare with --ledger"
+                "           the price of {unpriced} of the answers is not known: set `prices`, or compare with --ledger"
             );
         }
         text
@@ -175,7 +195,7 @@ mod tests {
     fn summary(books: &Value) -> Summary {
         let mut summary = Summary::default();
         summary.add(&answered("1"));
-        summary.add(&Entry { state: "in_doubt".into(), cost_micros: 0, task: None, ..answered("") });
+        summary.add(&Entry { state: "in_doubt".into(), cost_micros: None, task: None, ..answered("") });
         summary.books = Sums::of(books.as_object().unwrap().clone());
         summary
     }

@@ -13,16 +13,19 @@ use super::name::Name;
 use super::pools::{self, pools};
 use super::secret::{CallerKey, Credential};
 use super::store::StoreConfig;
-use super::types::{CallbacksOut, EngineLimits, KindOverride, KindTable, LogConfig, ReuseRules, TlsConfig};
-use super::value::{Value, class_word};
+use super::types::{
+    CallbacksOut, EngineLimits, KindOverride, KindTable, LogConfig, ReuseEntry, ReuseRules, TlsConfig,
+};
+use super::value::{Value, signal_word};
 use quittance_engine::Targets;
 use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, Limits};
-use quittance_lifecycle::{Backoff, FaultClass, FaultTable, Jitter, KeySettings, Pace, Policy, WithoutWord};
+use quittance_lifecycle::{Backoff, FaultTable, Jitter, KeySettings, Pace, Policy, Signal, WithoutWord};
 
 pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<Config, ConfigError> {
     check::relations(&effective)?;
     check::names(&effective)?;
+    check::one_provider(&effective)?;
     check::books(&effective)?;
     let kinds = kinds(&effective);
     check::kinds(&effective, &kinds)?;
@@ -32,6 +35,7 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
         public_url: effective.text_at(&Name::of(["public_url"])).map(|url| without_slash(&url)),
         callback_secret: Credential::find(&effective, &Name::top(), "callback_secret", environment)?,
         listener: listener(&effective),
+        hosts: patterns(&effective, "listener.hosts"),
         tls: tls(&effective),
         admin: CallerKey::find(&effective, &Name::of(["admin"]), environment)?,
         flavour: effective.text_at(&Name::of(["gateway", "flavour"])),
@@ -49,6 +53,7 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
         keys: KeySettings {
             proxy_counts: effective.flag("keys.proxy_counts"),
             window: effective.span_at(&Name::of(["keys", "window"])),
+            secret: None,
         },
         policy: policy(&effective),
         engine: engine(&effective),
@@ -62,6 +67,7 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
         kinds,
         providers,
         tenants: tenants(&effective, environment)?,
+        warnings: Vec::new(),
         effective,
     };
     check::secrets(&config)?;
@@ -96,11 +102,25 @@ fn tls(effective: &Effective) -> TlsConfig {
 }
 
 fn targets(effective: &Effective) -> Targets {
-    let Value::List(hosts) = &effective.held("targets.allow").value else {
-        unreachable!("it has the shape of a list")
+    let allow = patterns(effective, "targets.allow");
+    let undescribed = match effective.get(&Name::of(["targets", "undescribed"])).map(|held| &held.value) {
+        Some(Value::Flag(flag)) => *flag,
+        _ => effective.of_list("tenant").is_empty(),
     };
-    let allow = hosts.iter().map(|host| pattern(host)).collect();
-    Targets { allow, images: effective.flag("targets.images") }
+    let table = Name::of(["targets", "vendors"]);
+    let vendors = effective.below(&table).filter_map(|(name, held)| match &held.value {
+        Value::List(hosts) => {
+            Some((name.last().to_owned(), hosts.iter().map(|host| pattern(host)).collect()))
+        }
+        _ => None,
+    });
+    let vendors = vendors.collect();
+    Targets { allow, images: effective.flag("targets.images"), undescribed: Some(undescribed), vendors }
+}
+
+fn patterns(effective: &Effective, name: &str) -> Vec<HostPattern> {
+    let Value::List(hosts) = &effective.held(name).value else { unreachable!("it has the shape of a list") };
+    hosts.iter().map(|host| pattern(host)).collect()
 }
 
 fn pattern(host: &str) -> HostPattern {
@@ -123,7 +143,13 @@ fn policy(effective: &Effective) -> Policy {
         poll_interval: effective.span("timing.poll_interval"),
         task_life: effective.span("timing.task_life"),
         patience: effective.span("timing.deadline"),
-        share_window: effective.span("timing.share_window"),
+        share_window: match effective.held("timing.share_window").value {
+            Value::Span(window) => Some(window),
+            _ => None,
+        },
+        callback_lag: effective.span("timing.callback_lag"),
+        // Set by the node, which knows whether others share its orders.
+        clock_skew: Policy::DEFAULT.clock_skew,
         refusal_hold: effective.span("timing.refusal_hold"),
         keep: effective.span("store.keep"),
         backoff: Backoff {
@@ -144,11 +170,11 @@ fn policy(effective: &Effective) -> Policy {
 }
 
 fn faults(effective: &Effective) -> FaultTable {
-    let mut table = FaultTable::DEFAULT;
-    for class in FaultClass::ALL {
-        let mut rule = table.rule(class);
-        rule.limit = effective.count(&format!("retry.limits.{}", class_word(class)));
-        table.set(class, rule);
+    let mut table = FaultTable::STANDARD;
+    for signal in Signal::ALL {
+        let mut rule = table.rule(signal);
+        rule.limit = effective.limit(&format!("retry.limits.{}", signal_word(signal)));
+        table.set(signal, rule);
     }
     table
 }
@@ -172,23 +198,27 @@ fn engine(effective: &Effective) -> EngineLimits {
 }
 
 fn reuse(effective: &Effective) -> ReuseRules {
+    let entry = |name: &Name| {
+        let text = effective.text_at(name)?;
+        Some(ReuseEntry { name: name.to_string(), reuse: reuse_named(&text) })
+    };
     let of_table = |path: [&str; 2]| {
         let table = Name::of(path);
-        let found = effective
-            .below(&table)
-            .filter_map(|(name, _)| Some((name.last().to_owned(), reuse_named(&effective.text_at(name)?))));
-        found.collect::<Vec<_>>()
+        let found = effective.below(&table);
+        found.filter_map(|(name, _)| Some((name.last().to_owned(), entry(name)?))).collect::<Vec<_>>()
     };
     let mut targets = of_table(["reuse", "targets"]);
     targets.sort_by_key(|(host, _)| std::cmp::Reverse(host.trim_start_matches('*').len()));
     let by_tenant = |label: String| {
-        let name = Name::of(["tenant", &label, "reuse"]);
-        effective.text_at(&name).map(|reuse| (label, reuse_named(&reuse)))
+        let entry = entry(&Name::of(["tenant", &label, "reuse"]))?;
+        Some((label, entry))
     };
+    let default =
+        ReuseEntry { name: "reuse.default".into(), reuse: reuse_named(&effective.text("reuse.default")) };
     ReuseRules {
-        default: reuse_named(&effective.text("reuse.default")),
+        default,
         kinds: of_table(["reuse", "kinds"]).into_iter().collect(),
-        targets: targets.iter().map(|(host, reuse)| (pattern(host), *reuse)).collect(),
+        targets: targets.into_iter().map(|(host, entry)| (pattern(&host), entry)).collect(),
         tenants: effective.of_list("tenant").into_iter().filter_map(by_tenant).collect(),
     }
 }

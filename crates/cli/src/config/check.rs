@@ -88,6 +88,20 @@ fn waits_of_providers(effective: &Effective) -> Result<(), ConfigError> {
     Ok(())
 }
 
+/// Fail-over between several providers does not work yet, and a provider that is never asked is worse than an error.
+pub(crate) fn one_provider(effective: &Effective) -> Result<(), ConfigError> {
+    let [first, second, ..] = &effective.of_list("provider")[..] else { return Ok(()) };
+    let name = Name::of(["provider", second, "name"]);
+    Err(ConfigError::Unsound {
+        name: format!("provider.{second}"),
+        at: effective.get(&name).map_or(Origin::Default, |held| held.origin.clone()),
+        problem: format!(
+            "is a second provider beside `provider.{first}`, and this version buys from one only"
+        ),
+        remedy: "keep the one that is to be used, and take the other out".into(),
+    })
+}
+
 /// Names that the operator made up, in flags and variables as well as in the file.
 pub(crate) fn names(effective: &Effective) -> Result<(), ConfigError> {
     for list in super::file::LISTS.into_iter().filter(|list| *list != super::file::LIFETIMES) {

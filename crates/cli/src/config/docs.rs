@@ -32,7 +32,7 @@ fn tables() -> String {
             );
             last = table;
         }
-        let default = (row.default)(Preset::Default).map_or("-".into(), |value| format!("`{value}`"));
+        let default = (row.default)(Preset::Patient).map_or("-".into(), |value| format!("`{value}`"));
         let leaf = if row.leaf() == "*" { "NAME" } else { row.leaf() };
         let may_be = row.shape.describe().replace(&format!(": {}", span::FORM), "").replace('|', "\\|");
         _ = writeln!(text, "| `{leaf}` | {default} | {} | {may_be} |", row.help);

@@ -45,11 +45,11 @@ impl Effective {
         let chosen = self.get(&row("retry.preset").name()).map(|held| held.value.clone());
         let chosen = match chosen {
             Some(Value::Text(name)) => preset(&name),
-            _ => Preset::Default,
+            _ => Preset::Patient,
         };
         for setting in settings().filter(|setting| !setting.is_open()) {
             let Some(value) = (setting.default)(chosen) else { continue };
-            let is_usual = (setting.default)(Preset::Default).as_ref() == Some(&value);
+            let is_usual = (setting.default)(Preset::Patient).as_ref() == Some(&value);
             let value = self.placed(setting, value);
             let origin = if is_usual { Origin::Default } else { Origin::Follows("retry.preset".into()) };
             self.fill(setting.name(), value, origin);
@@ -168,6 +168,14 @@ impl Effective {
         match self.held(path).value {
             Value::Count(count) => T::try_from(count).ok().expect("its shape keeps it small enough"),
             _ => unreachable!("{path} has the shape of a number"),
+        }
+    }
+
+    /// A limit of retries; none, where only the deadline is one.
+    pub(crate) fn limit(&self, path: &str) -> Option<u8> {
+        match self.held(path).value {
+            Value::Count(_) => Some(self.count(path)),
+            _ => None,
         }
     }
 

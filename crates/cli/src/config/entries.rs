@@ -5,6 +5,7 @@ use super::error::ConfigError;
 use super::layers::Environment;
 use super::name::Name;
 use super::origin::Origin;
+use super::prices::currency_at;
 use super::rate;
 use super::secret::{CallerKey, Credential};
 use super::types::{Dialect, ProviderConfig, TenantConfig};
@@ -67,6 +68,7 @@ fn provider(
         sparing: sparing(effective, &table),
         corrections: corrections(effective, &table),
         prices: prices(effective, &table.below("prices")),
+        currency: text("currency").unwrap_or_else(|| currency_at(&url).to_owned()),
     })
 }
 
@@ -216,10 +218,11 @@ fn tenant(
         key,
         hosts: list("hosts").map(|hosts| hosts.iter().map(pattern).collect()),
         kinds: list("kinds"),
-        reuse: text("reuse").map(|reuse| reuse_named(&reuse)),
+        reuse: text("reuse").and_then(|reuse| reuse_named(&reuse)),
         rate: text("rate").and_then(|text| rate::parse(&text)),
         open_max: open_max.and_then(|count| usize::try_from(count).ok()),
         flavour: text("flavour"),
+        balance: effective.get(&table.below("balance")).is_some_and(|held| held.value == Value::Flag(true)),
         webhook_secret: Credential::find(effective, &table, "webhook_secret", environment)?,
     })
 }
@@ -231,8 +234,13 @@ pub(super) fn list_at(effective: &Effective, name: &Name) -> Option<Vec<String>>
     }
 }
 
-pub(super) fn reuse_named(name: &str) -> Reuse {
-    if name == "exclusive" { Reuse::Exclusive } else { Reuse::Shared }
+/// `None` for `by_kind`.
+pub(super) fn reuse_named(name: &str) -> Option<Reuse> {
+    match name {
+        "shared" => Some(Reuse::Shared),
+        "exclusive" => Some(Reuse::Exclusive),
+        _ => None,
+    }
 }
 
 pub(super) fn without_slash(url: &str) -> String {

@@ -14,8 +14,6 @@ pub(crate) enum ConfigError {
     NotToml { at: Origin, what: String },
     #[error("{at}: there is no setting `{name}`{}", hint(.meant.as_deref()))]
     UnknownKey { name: String, at: Origin, meant: Option<String> },
-    #[error("there is no setting for the environment variable `{variable}`{}", hint(.meant.as_deref()))]
-    UnknownVariable { variable: String, meant: Option<String> },
     #[error("{at}: `{name}` is a table: write its settings below `[{name}]`")]
     IsATable { name: String, at: Origin },
     #[error("{at}: `{name}` takes a value and is no table: write `{name} = ...`")]

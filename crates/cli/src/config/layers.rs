@@ -41,7 +41,7 @@ impl Entry {
             None => Err(ConfigError::BadValue {
                 name: name.to_string(),
                 at: origin,
-                found: if setting.shape.is_delicate() { "something else".into() } else { raw.to_string() },
+                found: setting.shape.found(raw),
                 expected: setting.shape.describe(),
             }),
         }
@@ -139,7 +139,7 @@ fn named_only(words: &str) -> String {
 pub(crate) fn from_environment(
     environment: &Environment,
     others: &[&[Entry]],
-) -> Result<Vec<Entry>, ConfigError> {
+) -> Result<(Vec<Entry>, Vec<String>), ConfigError> {
     let labels = labels(others.iter().copied().flatten());
     let known: Vec<String> = labels.iter().map(|(_, label)| label.clone()).collect();
     let (mut entries, mut strangers) = (Vec::new(), Vec::new());
@@ -149,6 +149,7 @@ pub(crate) fn from_environment(
                 let origin = Origin::Variable(variable.clone());
                 entries.push(Entry::of(setting, name, &setting.shape.typed(words), origin, Path::new(""))?);
             }
+            None if is_kubernetes(variable, words) => {}
             None => strangers.push(variable),
         }
     }
@@ -158,21 +159,35 @@ pub(crate) fn from_environment(
             entry.setting.shape == Shape::Variable && entry.value == Value::Text(variable.to_owned())
         })
     };
-    match strangers.into_iter().find(|variable| !is_secret(variable)) {
-        Some(variable) => Err(ConfigError::UnknownVariable {
-            variable: variable.clone(),
-            meant: meant_variable(variable, &labels),
-        }),
-        None => Ok(entries),
-    }
+    let warnings = strangers.into_iter().filter(|variable| !is_secret(variable)).map(|variable| {
+        let hint = match meant_variable(variable, &labels) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => "`quittance config show` lists all settings".into(),
+        };
+        format!("the environment variable `{variable}` is not a setting, and does nothing; {hint}")
+    });
+    let warnings = warnings.collect();
+    Ok((entries, warnings))
 }
 
-/// A service called `quittance` makes Kubernetes put variables of its own into every container, under our prefix.
 fn is_ours(variable: &str) -> bool {
-    let Some(rest) = variable.strip_prefix(PREFIX) else { return false };
-    let is_kubernetes = rest == "PORT"
-        || ["PORT_", "SERVICE_HOST", "SERVICE_PORT"].iter().any(|start| rest.starts_with(start));
-    ![FILE_VARIABLE, FROM_PASSWORD, TO_PASSWORD, ADMIN_KEY].contains(&variable) && !is_kubernetes
+    variable.starts_with(PREFIX)
+        && ![FILE_VARIABLE, FROM_PASSWORD, TO_PASSWORD, ADMIN_KEY].contains(&variable)
+}
+
+/// Kubernetes puts variables into every container for each Service of its namespace. For one called `quittance` or
+/// `quittance-x` they have our prefix: `QUITTANCE_X_SERVICE_HOST`, `QUITTANCE_X_PORT_8780_TCP_ADDR` and so on.
+fn is_kubernetes(variable: &str, words: &str) -> bool {
+    let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| words.starts_with(scheme));
+    let is_port = variable.split_once("_PORT_").is_some_and(|(_, rest)| {
+        let (port, rest) = rest.split_once('_').unwrap_or((rest, ""));
+        let protocol = rest.split('_').next().unwrap_or_default();
+        port.parse::<u16>().is_ok() && ["TCP", "UDP", "SCTP"].contains(&protocol)
+    });
+    variable.ends_with("_SERVICE_HOST")
+        || variable.contains("_SERVICE_PORT")
+        || (variable.ends_with("_PORT") && is_address)
+        || is_port
 }
 
 /// What providers, tenants and pools are called, in the order in which they were first named.

@@ -1,5 +1,4 @@
-//! Money as people write it: a decimal number in the provider's currency, to the millionth. No currency is named, because
-//! no provider names one: a price is in whatever the account is kept in.
+//! Money as people write it: a decimal number, to the millionth, and the currency of the provider's account behind it.
 
 use quittance_lifecycle::Money;
 
@@ -20,6 +19,11 @@ pub(crate) fn parse(text: &str) -> Option<Money> {
 /// With as many digits as it needs.
 pub(crate) fn render(amount: Money) -> String {
     amount.to_string()
+}
+
+/// As people read it: `0.00299 USD`.
+pub(crate) fn named(amount: Money, currency: &str) -> String {
+    format!("{amount} {currency}")
 }
 
 #[cfg(test)]

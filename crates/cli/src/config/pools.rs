@@ -150,7 +150,7 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
     }
     let draft = Draft {
         params: spec.params.clone(),
-        reuse: Reuse::Exclusive,
+        reuse: Some(Reuse::Exclusive),
         min_life: spec.min_life,
         ..Draft::new(spec.tenant.clone())
     };

@@ -26,14 +26,15 @@ const POSITIVE: Shape = Shape::Span { least: MOMENT, most: SPAN_MOST };
 const ANY: Shape = Shape::Span { least: Duration::ZERO, most: SPAN_MOST };
 const SOME: Shape = Shape::Count { least: 1, most: 1_000_000 };
 const BYTES: Shape = Shape::Count { least: 1024, most: 1 << 40 };
-const REUSE: Shape = Shape::OneOf(&["shared", "exclusive"]);
-const PRESET_NAMES: &[&str] = &["default", "conservative", "aggressive"];
+const REUSE: Shape = Shape::OneOf(&["by_kind", "shared", "exclusive"]);
+const PRESET_NAMES: &[&str] = &["patient", "standard", "conservative", "aggressive"];
 
 pub(crate) fn preset(name: &str) -> Preset {
     match name {
+        "standard" => Preset::Standard,
         "conservative" => Preset::Conservative,
         "aggressive" => Preset::Aggressive,
-        _ => Preset::Default,
+        _ => Preset::Patient,
     }
 }
 

@@ -196,9 +196,9 @@ fn from_variable(variable: &str, environment: &Environment) -> Result<Secret, St
 fn from_file(path: &std::path::Path) -> Result<Secret, String> {
     let shown = path.display();
     match std::fs::read_to_string(path) {
-        Err(why) => Err(format!(
-            "the file {shown} cannot be read ({why}): put the secret there, readable for this user"
-        )),
+        Err(why) => {
+            Err(format!("the file {shown} cannot be read: {why}: {}", crate::exit::reading_remedy(&why)))
+        }
         Ok(text) if text.trim().is_empty() => {
             Err(format!("the file {shown} is empty: put the secret into it"))
         }

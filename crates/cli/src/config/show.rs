@@ -9,11 +9,14 @@ use super::registry::settings;
 use super::secret::{CallerKey, Credential, Keeper};
 use super::value::Value;
 use super::{ADMIN_KEY, Config, alerts};
+use crate::exit::{Exit, Trouble};
+use crate::{output, serve};
 use anstyle::Style;
 use clap::Subcommand;
 use quittance_gateway::ShownSetting;
 use serde_json::{Map, Value as Json, json};
 use std::fmt::Write;
+use std::path::PathBuf;
 
 const NOTE: Style = Style::new().dimmed();
 const HEADING: Style = Style::new().bold();
@@ -33,8 +36,9 @@ pub(crate) enum ConfigCommand {
     },
     /// Say whether the configuration is right, and change nothing
     ///
-    /// All that can be seen without a store and a provider: names, values, how they stand to each other, pools and their
-    /// targets. `quittance doctor` looks at the rest.
+    /// All that `quittance serve` would refuse to start with and that can be seen without a store and a provider: names, values,
+    /// how they stand to each other, keys, certificates, the provider's address, pools and their targets. `quittance doctor`
+    /// looks at the rest.
     #[command(after_help = AFTER_CHECK)]
     Check {
         /// Print one JSON object instead
@@ -48,15 +52,15 @@ Examples:
   quittance config check --config new.toml && systemctl restart quittance
   quittance config check --json | jq -r '.notes[]'
 
-What is wrong is told on standard error, with the line that it stands in and what to do. Notes are about
-what is right and does nothing, or could not be used now: a secret that is not there, a command that cannot be run.
+What is wrong is told on standard error, with the line that it stands in and what to do. Secrets are looked for where
+the daemon would look: run it with the daemon's environment. Notes are about what is right and may surprise you.
 
 Exit codes: 0 it is right, 3 not written, 4 it is wrong.";
 
 const AFTER_SHOW: &str = "\
 Examples:
   quittance config show                              what holds, and why
-  quittance config show > quittance.toml             a file to begin with
+  quittance config show > new.toml                   a file to begin with; never the file that it reads
   quittance config show --set retry.preset=aggressive
   quittance config show --json | jq '.settings[\"timing.deadline\"]'
 
@@ -65,24 +69,63 @@ environment, and that by --set.
 
 Exit codes: 0 shown, 3 not written, 4 the configuration is wrong.";
 
-pub(crate) fn run(command: &ConfigCommand, config: &Config) -> String {
-    match command {
-        ConfigCommand::Show { json: true } => format!("{:#}\n", object(config)),
-        ConfigCommand::Show { json: false } => text(config),
-        ConfigCommand::Check { json } => checked(config, *json),
-    }
+pub(crate) fn run(as_json: bool, config: &Config) -> String {
+    if as_json { format!("{:#}\n", object(config)) } else { text(config) }
 }
 
-/// Whatever is wrong was found when it was read.
-fn checked(config: &Config, as_json: bool) -> String {
-    let notes = [idle(config), config.alerts.troubles()].concat();
+/// The shell empties `quittance.toml` in `config show > quittance.toml` before we can read it, so what would be written is not
+/// what held before.
+pub(crate) fn refuse_to_overwrite(config: &Config) -> Result<(), Trouble> {
+    let Some(path) = config.effective.file.as_ref().filter(|path| output::goes_to(path)) else {
+        return Ok(());
+    };
+    let what = format!(
+        "standard output is the config file itself, {}, which the shell has emptied before it was read: restore it from a \
+         copy, and write to another file",
+        path.display()
+    );
+    Err(Trouble::new(Exit::Config, what))
+}
+
+/// Names, values and how they stand to each other were checked when the configuration was read; here it is what `serve` asks
+/// for besides, by the same code.
+pub(crate) fn check(as_json: bool, config: &Config) -> Result<Exit, Trouble> {
+    let (wrong, said) = checked(as_json, config);
+    if !as_json {
+        output::tell(&wrong.iter().map(|what| format!("wrong: {what}\n")).collect::<String>());
+    }
+    output::print(&said)?;
+    Ok(if wrong.is_empty() { Exit::Done } else { Exit::Config })
+}
+
+/// What is wrong, and what to say about the whole.
+pub(super) fn checked(as_json: bool, config: &Config) -> (Vec<String>, String) {
+    let wrong: Vec<String> =
+        serve::refusals(config, None, false).into_iter().map(|trouble| trouble.what).collect();
+    let is_wide = config.targets.allow.iter().any(|pattern| pattern.to_string() == "*");
+    let wide = is_wide.then(|| {
+        "`targets.allow` has `*`: every site may be automated, by every caller; list the hosts that you may automate".into()
+    });
+    let doubt = config.lost_reply_risk().map(str::to_owned);
+    let alerts = config.alerts.troubles().into_iter().filter(|trouble| !wrong.contains(trouble)).collect();
+    let notes = [
+        config.warnings.clone(),
+        wide.into_iter().chain(doubt).collect(),
+        idle(config),
+        config.budgets_without_price(),
+        alerts,
+    ]
+    .concat();
     let file = config.effective.file.as_ref().map(|path| path.display().to_string());
+    let is_right = wrong.is_empty();
     if as_json {
-        return format!("{:#}\n", json!({ "file": file, "right": true, "notes": notes }));
+        let object = json!({ "file": file, "right": is_right, "wrong": wrong, "notes": notes });
+        return (wrong, format!("{object:#}\n"));
     }
     let file = file.unwrap_or_else(|| "the configuration (no file was found)".into());
+    let verdict = if is_right { "is right" } else { "is wrong: `quittance serve` would not start with it" };
     let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
-    format!("{file} is right\n{notes}")
+    (wrong, format!("{file} {verdict}\n{notes}"))
 }
 
 /// Whatever secrets were named.
@@ -111,6 +154,15 @@ pub(crate) fn secret_variables(config: &Config) -> Vec<String> {
         Keeper::File(_) => None,
     });
     kept.chain([ADMIN_KEY.to_owned()]).collect()
+}
+
+/// The files that hold a secret.
+pub(crate) fn secret_files(config: &Config) -> Vec<PathBuf> {
+    let kept = credentials(config).filter_map(|credential| match &credential.keeper {
+        Keeper::File(path) => Some(path.clone()),
+        Keeper::Variable(_) => None,
+    });
+    kept.collect()
 }
 
 /// Every setting that holds, for the operator's page.

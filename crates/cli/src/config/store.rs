@@ -10,7 +10,7 @@ use super::name::Name;
 use super::origin::Origin;
 use super::secret::Credential;
 use super::value::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StoreUrl {
@@ -121,6 +121,13 @@ impl StoreConfig {
     /// The same for whoever only looks, or mends something in it: he makes and changes no tables.
     pub(crate) fn as_it_is(&self) -> Self {
         Self { migrate: false, ..self.clone() }
+    }
+
+    /// Whether an embedded store that is not there has a folder to be made in.
+    pub(crate) fn can_be_made(&self) -> bool {
+        let StoreUrl::Embedded(dir) = &self.url else { return true };
+        dir.is_dir()
+            || (!dir.exists() && dir.parent().is_none_or(|parent| parent == Path::new("") || parent.is_dir()))
     }
 
     pub(crate) fn url_has_password(&self) -> bool {

@@ -7,7 +7,7 @@ mod stock;
 mod store;
 mod wrong;
 
-use super::{Config, ConfigArgs, ConfigCommand, ConfigError, Environment, StoreUrl, run};
+use super::{Config, ConfigArgs, ConfigError, Environment, StoreUrl, run};
 use quittance_engine::Settings;
 use quittance_lifecycle::{FaultClass, Money, Policy, Preset, Reuse};
 use std::path::{Path, PathBuf};
@@ -62,11 +62,11 @@ pub(crate) fn config_with(overrides: &[&str]) -> Config {
 }
 
 fn show(config: &Config) -> String {
-    anstream::adapter::strip_str(&run(&ConfigCommand::Show { json: false }, config)).to_string()
+    anstream::adapter::strip_str(&run(false, config)).to_string()
 }
 
 fn show_json(config: &Config) -> serde_json::Value {
-    serde_json::from_str(&run(&ConfigCommand::Show { json: true }, config)).unwrap()
+    serde_json::from_str(&run(true, config)).unwrap()
 }
 
 /// The block of the issue, word for word; other tools rely on these names.
@@ -87,14 +87,14 @@ key_env = "CAPTCHAAI_API_KEY"               # or key_file
 [[tenant]]
 name = "team-a"
 key_env = "TEAM_A_KEY"                      # or key_file
-[timing]                                    # every duration of the spec, in "120s" / "250ms" form
+[timing]                                    # every duration, in "120s" / "250ms" form
 callback_wait = "120s"
 unsure_wait = "180s"
 first_poll = "5s"
 poll_interval = "5s"
 deadline = "300s"
 [retry]
-preset = "default"                          # conservative, aggressive, or base/cap/jitter/limits by class
+preset = "patient"                          # standard, conservative, aggressive, or base/cap/jitter/limits by class
 "#;
 
 /// With something in every table.
@@ -120,6 +120,7 @@ detail_days = 3
 default = "exclusive"
 [reuse.kinds]
 hcaptcha = "shared"
+lemin = "by_kind"
 [reuse.targets]
 "*.example.org" = "shared"
 "shop.example.org" = "exclusive"
@@ -142,11 +143,6 @@ ERROR_BAD_PROXY = "busy"
 "ERROR: 1001" = "unreachable"
 [provider.prices]
 image = "0.001"
-[[provider]]
-name = "main"
-profile = "captchaai"
-url = "https://ai.example.com"
-key_file = "key"
 [[tenant]]
 name = "team-a"
 key_env = "TEAM_A_KEY"
@@ -160,7 +156,7 @@ kind = "turnstile"
 provider = "second-hand"
 life = "280s"
 [[lifetimes]]
-provider = "main"
+provider = "second-hand"
 margin = "10s"
 [pools.login]
 kind = "turnstile"
@@ -219,16 +215,17 @@ fn everything_that_can_be_said_is_understood() {
     let config = full().load().unwrap();
     let policy = Policy::DEFAULT.with_preset(Preset::Conservative);
     assert_eq!(config.policy.backoff.base, policy.backoff.base);
-    assert_eq!(config.policy.faults.rule(FaultClass::Busy).limit, 7, "what is said beats the preset");
-    assert_eq!(config.policy.faults.rule(FaultClass::Unreachable).limit, 5, "the rest is the preset's");
+    assert_eq!(config.policy.faults.rule(FaultClass::Busy).limit, Some(7), "what is said beats the preset");
+    assert_eq!(config.policy.faults.rule(FaultClass::Unreachable).limit, Some(5), "the rest is the preset's");
     assert_eq!(config.callback_secret().unwrap(), Some([0x0f; 32]));
-    let [second, main] = &config.providers[..] else { panic!("the order of the file") };
+    let [second] = &config.providers[..] else { panic!("one provider") };
     assert_eq!(second.sparing.submit_interval, Duration::from_millis(100), "what the profile knows");
-    assert_eq!((second.sparing.trip_at, main.sparing.trip_at), (9, 5));
-    assert_eq!((second.sparing.retry_share, main.sparing.retry_share), (250, 250), "the rule for all");
+    assert_eq!(
+        (second.sparing.trip_at, second.sparing.retry_share),
+        (9, 250),
+        "its own, and the rule for all"
+    );
     assert_eq!(second.codes().classify("ERROR: 1001").class, FaultClass::Unreachable);
-    assert_eq!(main.codes().classify("ERROR: 1001").class, FaultClass::Busy);
-    assert_eq!(main.key.get().unwrap().reveal(), "the-key-in-a-file");
     let mut engine = Settings::new(0, |_| None);
     config.apply(&mut engine);
     let price = |kind: &str| engine.prices.get(kind).copied();
@@ -246,14 +243,27 @@ fn everything_that_can_be_said_is_understood() {
 fn the_nearer_to_the_caller_the_stronger_is_the_rule_of_reuse() {
     let reuse = full().load().unwrap().reuse;
     for (tenant, kind, host, expected) in [
-        ("other", "turnstile", None, Reuse::Exclusive),
-        ("other", "hcaptcha", None, Reuse::Shared),
-        ("other", "turnstile", Some("a.example.org"), Reuse::Shared),
-        ("other", "hcaptcha", Some("SHOP.example.org."), Reuse::Exclusive),
-        ("other", "turnstile", Some("badexample.org"), Reuse::Exclusive),
-        ("team-a", "turnstile", Some("shop.example.org"), Reuse::Shared),
+        ("other", "turnstile", None, Some((Reuse::Exclusive, "reuse.default"))),
+        ("other", "hcaptcha", None, Some((Reuse::Shared, "reuse.kinds.hcaptcha"))),
+        ("other", "lemin", None, None),
+        (
+            "other",
+            "turnstile",
+            Some("a.example.org"),
+            Some((Reuse::Shared, r#"reuse.targets."*.example.org""#)),
+        ),
+        (
+            "other",
+            "hcaptcha",
+            Some("SHOP.example.org."),
+            Some((Reuse::Exclusive, r#"reuse.targets."shop.example.org""#)),
+        ),
+        ("other", "turnstile", Some("badexample.org"), Some((Reuse::Exclusive, "reuse.default"))),
+        ("team-a", "turnstile", Some("shop.example.org"), Some((Reuse::Shared, "tenant.team-a.reuse"))),
     ] {
-        assert_eq!(reuse.of(tenant, kind, host), expected, "{tenant} {kind} {host:?}");
+        let found = reuse.of(tenant, kind, host);
+        let found = found.as_ref().map(|setting| (setting.reuse, setting.name.as_str()));
+        assert_eq!(found, expected, "{tenant} {kind} {host:?}");
     }
 }
 

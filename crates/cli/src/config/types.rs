@@ -7,7 +7,7 @@ use quittance_classic::profile::PollQuota;
 use quittance_classic::{FaultCodes, Profile};
 use quittance_engine::targets::HostPattern;
 use quittance_engine::{Settings, Sparing, Targets};
-use quittance_gateway::{Allowed, OutboundSettings, Rate, TenantSettings};
+use quittance_gateway::{Allowed, OutboundSettings, Rate, ReuseSetting, TenantSettings};
 use quittance_json::Flavour;
 use quittance_lifecycle::{FaultClass, Kind, Money, Pace, Reuse};
 use quittance_provider_json::{ApiKey as JsonApiKey, Settings as JsonSettings};
@@ -62,6 +62,8 @@ pub(crate) struct ProviderConfig {
     pub(crate) corrections: BTreeMap<String, FaultClass>,
     /// What its answers cost by kind, where that is not what `prices` says.
     pub(crate) prices: BTreeMap<String, Money>,
+    /// What its account is kept in, by ISO 4217.
+    pub(crate) currency: String,
 }
 
 impl ProviderConfig {
@@ -122,22 +124,28 @@ pub(crate) struct TenantConfig {
     pub(crate) rate: Option<Rate>,
     pub(crate) open_max: Option<usize>,
     pub(crate) flavour: Option<String>,
+    pub(crate) balance: bool,
     pub(crate) webhook_secret: Option<Credential>,
 }
+
+/// The limits of a tenant that has none: enough for a large crowd of workers, and too little to fill a disk in an hour.
+pub(crate) const OPEN_MAX_DEFAULT: usize = 5_000;
+pub(crate) const RATE_DEFAULT: Rate = Rate { every: Duration::from_millis(10), burst: 2_500 };
 
 impl TenantConfig {
     /// What the gateway takes; an error if a secret is not there, or none. `targets` is what everybody may.
     pub(crate) fn settings(&self, targets: &Targets) -> Result<TenantSettings, ConfigError> {
-        let Self { name, key, hosts, kinds, reuse, rate, open_max, flavour, webhook_secret } = self;
-        let of_his = |hosts: &Vec<HostPattern>| Targets { allow: hosts.clone(), images: targets.images };
+        let Self { name, key, hosts, kinds, reuse, rate, open_max, flavour, balance, webhook_secret } = self;
+        let of_his = |hosts: &Vec<HostPattern>| Targets { allow: hosts.clone(), ..targets.clone() };
         Ok(TenantSettings {
             name: name.clone(),
             key: key.digest()?,
             targets: hosts.as_ref().map(of_his),
             kinds: kinds.clone(),
             reuse: *reuse,
-            rate: *rate,
-            open_max: *open_max,
+            rate: rate.or(Some(RATE_DEFAULT)),
+            open_max: open_max.or(Some(OPEN_MAX_DEFAULT)),
+            sees_balance: *balance,
             flavour: flavour.clone(),
             webhook_secret: webhook_secret.as_ref().map(webhook_bytes).transpose()?,
         })
@@ -258,26 +266,37 @@ impl EngineLimits {
     }
 }
 
+/// One setting of reuse.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ReuseEntry {
+    /// As it is written in the configuration: `reuse.kinds.turnstile`.
+    pub(crate) name: String,
+    /// `None`: the kind decides.
+    pub(crate) reuse: Option<Reuse>,
+}
+
 /// Whether answers are shared: the nearer to the caller, the stronger. What an order says itself beats them all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReuseRules {
-    pub(crate) default: Reuse,
-    pub(crate) kinds: BTreeMap<String, Reuse>,
+    pub(crate) default: ReuseEntry,
+    pub(crate) kinds: BTreeMap<String, ReuseEntry>,
     /// The narrowest pattern first.
-    pub(crate) targets: Vec<(HostPattern, Reuse)>,
-    pub(crate) tenants: BTreeMap<String, Reuse>,
+    pub(crate) targets: Vec<(HostPattern, ReuseEntry)>,
+    pub(crate) tenants: BTreeMap<String, ReuseEntry>,
 }
 
 impl ReuseRules {
-    /// For an order of this tenant and kind; `host` is that of its page, if it has one.
-    pub(crate) fn of(&self, tenant: &str, kind: &str, host: Option<&str>) -> Reuse {
+    /// What the settings say about an order of this tenant and kind; `host` is that of its page, if it has one. `None`: the
+    /// kind decides.
+    pub(crate) fn of(&self, tenant: &str, kind: &str, host: Option<&str>) -> Option<ReuseSetting> {
         let host = host.map(|host| host.trim_end_matches('.').to_ascii_lowercase());
         let by_host = || {
             let host = host.as_deref()?;
-            self.targets.iter().find(|(pattern, _)| pattern.covers(host)).map(|(_, reuse)| *reuse)
+            self.targets.iter().find(|(pattern, _)| pattern.covers(host)).map(|(_, entry)| entry)
         };
-        let by_tenant = self.tenants.get(tenant).copied();
-        by_tenant.or_else(by_host).or_else(|| self.kinds.get(kind).copied()).unwrap_or(self.default)
+        let by_tenant = self.tenants.get(tenant);
+        let entry = by_tenant.or_else(by_host).or_else(|| self.kinds.get(kind)).unwrap_or(&self.default);
+        entry.reuse.map(|reuse| ReuseSetting { reuse, name: entry.name.clone() })
     }
 }
 
@@ -318,7 +337,12 @@ pub(crate) struct KindTable(pub(crate) BTreeMap<String, KindOverride>);
 impl KindTable {
     pub(crate) fn kind(&self, name: &str) -> Option<Kind> {
         let own = self.0.get(name);
-        let added = || own.filter(|own| own.is_new).map(|_| quittance_catalog::open_kind(name));
+        let added = || {
+            // The operator has described it.
+            let mut kind = own.filter(|own| own.is_new).map(|_| quittance_catalog::open_kind(name))?;
+            kind.hosts.is_described = true;
+            Some(kind)
+        };
         let kind = quittance_catalog::kind(name).or_else(added)?;
         Some(match own {
             Some(own) => own.on(kind),

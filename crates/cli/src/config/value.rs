@@ -10,7 +10,7 @@ use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, KeyDigest};
 use quittance_json::Flavour;
 use quittance_lifecycle::terms::page_host;
-use quittance_lifecycle::{FaultClass, Money};
+use quittance_lifecycle::{FaultClass, Money, Signal};
 use quittance_pool::Hours;
 use std::fmt;
 use std::net::SocketAddr;
@@ -55,6 +55,11 @@ pub(crate) enum Shape {
         most: Duration,
     },
     /// A span, or this word.
+    /// A number from 0 up to `most`, or this word.
+    CountOr {
+        word: &'static str,
+        most: u64,
+    },
     SpanOr {
         word: &'static str,
         least: Duration,
@@ -77,6 +82,8 @@ pub(crate) enum Shape {
     /// A program and what it is given.
     Program,
     Money,
+    /// A currency, by ISO 4217.
+    Currency,
     /// Any text.
     Words,
     Rate,
@@ -113,10 +120,11 @@ impl Shape {
                 let (least, most) = (span::render(least), span::render(most));
                 format!("a span from {least} to {most}: {}", span::FORM)
             }
+            Self::CountOr { word, most } => format!("\"{word}\", or a whole number from 0 to {most}"),
             Self::SpanOr { word, .. } => format!("\"{word}\", or a span: {}", span::FORM),
             Self::OneOf(words) => either(words.iter()),
             Self::Profile => either(profiles()),
-            Self::Class => either(FaultClass::ALL.iter().map(|class| class_word(*class))),
+            Self::Class => either(FaultClass::ALL.iter().map(|class| signal_word(*class))),
             Self::Label => {
                 format!("a name of at most {LABEL_BYTES_MAX} letters, digits, `-` and `_`")
             }
@@ -134,6 +142,7 @@ impl Shape {
             Self::Kind => "a kind, as `quittance kinds` names them".into(),
             Self::Hours => "a list of parts of the day in UTC, such as [\"08:00-20:30\"]".into(),
             Self::Money => money::FORM.into(),
+            Self::Currency => "a currency of three letters, such as \"USD\" or \"RUB\"".into(),
             Self::Program => {
                 "a list of a program and its arguments, such as [\"/usr/local/bin/page-me\", \"--now\"]; no shell reads it".into()
             }
@@ -170,6 +179,23 @@ impl Shape {
         )
     }
 
+    /// What was written instead of a right value, as far as it may be shown; of a list, the entry that is wrong.
+    pub(crate) fn found(self, raw: &Raw) -> String {
+        match raw {
+            Raw::Text(text) if self == Self::WebAddress && !text.contains(['@', '?', '#']) => raw.to_string(),
+            _ if self.is_delicate() => "a value that is not shown, because it may hold a secret".into(),
+            Raw::List(entries) => {
+                let is_right =
+                    |entry: &&String| self.read(&Raw::List(vec![(*entry).clone()]), Path::new("")).is_some();
+                match entries.iter().find(|entry| !is_right(entry)) {
+                    Some(entry) => format!("a list with {} in it", toml_text(entry)),
+                    None => raw.to_string(),
+                }
+            }
+            _ => raw.to_string(),
+        }
+    }
+
     /// Whether a password may stand in it.
     pub(crate) const fn is_address(self) -> bool {
         matches!(self, Self::Store | Self::DirectUrl)
@@ -181,7 +207,9 @@ impl Shape {
         match (self, words) {
             (Self::Flag, "true") => Raw::Flag(true),
             (Self::Flag, "false") => Raw::Flag(false),
-            (Self::Count { .. } | Self::Share | Self::Money, _) if words.chars().all(is_number) => {
+            (Self::Count { .. } | Self::CountOr { .. } | Self::Share | Self::Money, _)
+                if words.chars().all(is_number) =>
+            {
                 Raw::Number(words.into())
             }
             (Self::Hosts | Self::Networks | Self::Kinds | Self::Hours | Self::Program, _) => {
@@ -202,7 +230,12 @@ impl Shape {
             (Self::Span { least, most }, Raw::Text(text)) => {
                 span::parse(text).filter(|span| (least..=most).contains(span)).map(Value::Span)
             }
-            (Self::SpanOr { word, .. }, Raw::Text(text)) if text == word => Some(Value::Text(text.clone())),
+            (Self::CountOr { most, .. }, Raw::Number(digits)) => {
+                digits.parse().ok().filter(|n| (0..=most).contains(n)).map(Value::Count)
+            }
+            (Self::CountOr { word, .. } | Self::SpanOr { word, .. }, Raw::Text(text)) if text == word => {
+                Some(Value::Text(text.clone()))
+            }
             (Self::SpanOr { least, .. }, Raw::Text(text)) => {
                 span::parse(text).filter(|span| (least..=SPAN_MOST).contains(span)).map(Value::Span)
             }
@@ -247,6 +280,7 @@ impl Shape {
             Self::Label | Self::Kind => is_label(text),
             Self::Host => HostPattern::parse(text).is_ok(),
             Self::Words => true,
+            Self::Currency => text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_uppercase()),
             Self::Rate => rate::parse(text).is_some(),
             Self::Digest => KeyDigest::parse(text).is_some(),
             Self::Listen => text.parse::<SocketAddr>().is_ok(),
@@ -267,9 +301,15 @@ impl Shape {
     }
 }
 
-/// What a class of fault is called here: its name as one word.
-pub(crate) fn class_word(class: FaultClass) -> String {
-    class.name().replace(' ', "_")
+/// For a limit of retries: there is none but the order's deadline.
+pub(crate) const UNTIL_DEADLINE: &str = "deadline";
+
+/// What a class of fault, or an attempt in doubt, is called here.
+pub(crate) fn signal_word(signal: impl Into<Signal>) -> String {
+    match signal.into() {
+        Signal::Fault(class) => class.name().replace(' ', "_"),
+        Signal::InDoubt => "unknown".into(),
+    }
 }
 
 /// Whoever speaks one of the protocols, each once.

@@ -2,6 +2,7 @@
 
 use super::filter::number;
 use crate::config::money;
+use crate::output::harmless;
 use quittance::lifecycle::Money;
 use quittance::sheet::Deed;
 use serde_json::{Value, json};
@@ -15,11 +16,15 @@ pub(super) struct Cost {
     may_pay_twice: u64,
     not_allowed: u64,
     unreadable: u64,
+    currency: String,
 }
 
 impl Cost {
     /// One answer of a dry run.
     pub(super) fn add(&mut self, told: &Value) {
+        if let Some(currency) = told["currency"].as_str() {
+            self.currency = format!(" {}", harmless(currency));
+        }
         self.letters += number(told, "letters");
         self.would_pay += number(told, "would_pay");
         self.micros = self.micros.saturating_add(number(told, "cost_micros"));
@@ -30,26 +35,27 @@ impl Cost {
     }
 
     pub(super) fn json(&self) -> Value {
-        let Self { letters, would_pay, micros, unpriced, may_pay_twice, not_allowed, unreadable } = self;
-        json!({ "dry_run": true, "letters": letters, "would_pay": would_pay,
+        let Self { letters, would_pay, micros, unpriced, may_pay_twice, not_allowed, unreadable, currency } =
+            self;
+        json!({ "currency": currency.trim(), "dry_run": true, "letters": letters, "would_pay": would_pay,
             "cost": money::render(Money(*micros)), "cost_micros": micros, "unpriced": unpriced,
             "may_pay_twice": may_pay_twice, "not_allowed": not_allowed, "unreadable": unreadable })
     }
 
     pub(super) fn words(&self, deed: Deed) -> String {
-        let Self { letters, would_pay, micros, unpriced, may_pay_twice, not_allowed, unreadable } = *self;
+        let Self { letters, would_pay, micros, unpriced, may_pay_twice, not_allowed, unreadable, .. } = *self;
         let (done, mut price) = match deed {
             Deed::Drop => ("dropped", "nothing is paid for".to_owned()),
             Deed::Replay => ("replayed", format!("{would_pay} of them may be paid for")),
         };
         if deed == Deed::Replay && would_pay > 0 {
-            let known = money::render(Money(micros));
+            let known = format!("{}{}", Money(micros), self.currency);
             price += &match would_pay.saturating_sub(unpriced) {
-                0 => ", at a price that nobody knows yet".to_owned(),
+                0 => ", at a price that is not known".to_owned(),
                 _ if unpriced == 0 => format!(", about {known}"),
                 priced => {
                     format!(
-                        ": about {known} for {priced} of them, and nobody knows the price of the other {unpriced}"
+                        ": about {known} for {priced} of them; the price of the other {unpriced} is not known"
                     )
                 }
             };
@@ -91,14 +97,11 @@ mod tests {
         let mixed = json!({ "letters": 1511, "would_pay": 1511, "cost_micros": 26_910, "unpriced": 1502, "may_pay_twice": 69 });
         assert_eq!(
             words(&mixed),
-            "1511 dead letters would be replayed; 1511 of them may be paid for: about 0.02691 for 9 of them, and nobody \
-             knows the price of the other 1502; 69 may be paid for a second time"
+            "1511 dead letters would be replayed; 1511 of them may be paid for: about 0.02691 for 9 of them; the price \
+             of the other 1502 is not known; 69 may be paid for a second time"
         );
         let unknown = words(&json!({ "letters": 2, "would_pay": 2, "unpriced": 2 }));
-        assert!(
-            unknown.ends_with("2 of them may be paid for, at a price that nobody knows yet"),
-            "{unknown}"
-        );
+        assert!(unknown.ends_with("2 of them may be paid for, at a price that is not known"), "{unknown}");
         let known = words(&json!({ "letters": 2, "would_pay": 2, "cost_micros": 5980 }));
         assert!(known.ends_with("2 of them may be paid for, about 0.00598"), "{known}");
         let unread = json!({ "letters": 3, "unreadable": 1 });

@@ -126,7 +126,9 @@ async fn followed(node: &Quittance, key: &str, as_json: bool) -> Result<(bool, S
     let parsed = Key::parse(key).map_err(|_| gone())?;
     let ticket = node.ticket(&parsed).await.map_err(store)?.ok_or_else(gone)?;
     Ok(match solve::follow(node, &ticket).await? {
-        Ok(solved) if as_json => (true, Value::Object(outcome::solved_json(&solved)).to_string()),
+        Ok(solved) if as_json => {
+            (true, Value::Object(outcome::solved_json(&solved, node.currency())).to_string())
+        }
         Ok(solved) => (true, format!("{} answered: {}", short(key), harmless(solved.text()))),
         Err(error) if as_json => {
             (false, json!({ "order": key, "error": outcome::error_json(&error) }).to_string())

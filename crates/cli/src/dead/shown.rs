@@ -198,11 +198,16 @@ fn as_text(story: &Value) -> String {
     let attempts = story["attempts"].as_array().map(Vec::len).unwrap_or_default();
     let doubles = number(story, "possible_doubles");
     line("attempts", &format!("{attempts} ({doubles} while an earlier one may have been paid for)"));
-    line("spent", &money::render(Money(number(story, "spent_micros"))));
+    let currency = story["currency"].as_str().map(harmless).unwrap_or_default();
+    let spent = story["spent_micros"].as_u64().map(|spent| money::named(Money(spent), &currency));
+    line("spent", spent.as_deref().unwrap_or("not known"));
     line("replay", story["on_replay"]["words"].as_str().unwrap_or("there is nothing to replay"));
-    if let Some(price) = story["on_replay"]["price_micros"].as_u64() {
-        let known = format!("up to about {}", money::render(Money(price)));
-        line("costs", if price == 0 { "nobody has told what an answer costs" } else { &known });
+    match story["on_replay"].get("price_micros").map(Value::as_u64) {
+        Some(Some(price)) => {
+            line("costs", &format!("up to about {}", money::named(Money(price), &currency)));
+        }
+        Some(None) => line("costs", "the price of an answer, which is not known"),
+        None => {}
     }
     lines.push_str("\nparameters\n");
     for (name, value) in story["params"].as_object().into_iter().flatten() {

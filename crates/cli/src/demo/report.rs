@@ -55,6 +55,7 @@ impl Report {
             "captchas": self.plan.captchas,
             "workers": self.plan.workers,
             "kills": self.kills,
+            "reuse": "shared",
             "seconds": self.took.as_secs_f64(),
             "answered": self.ends.answered,
             "not_answered": self.ends.otherwise,
@@ -88,7 +89,7 @@ impl Report {
         page.heading(&format!("One storm, seed {seed}"));
         let story = format!(
             "{workers} workers made {} requests for {} captchas, in {:.1} s. The engine was killed {} times (kill -9), and went \
-             on from its store each time.",
+             on from its store each time. Equal orders are one job here (`reuse.default = \"shared\"`; docs/reuse.md).",
             grouped(requests.into()),
             grouped(captchas.into()),
             self.took.as_secs_f64(),

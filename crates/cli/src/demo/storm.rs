@@ -143,6 +143,10 @@ retry_trickle = "10ms"
 [provider.faults]
 ERROR_BLUE_MOON = "busy"
 
+# The workers repeat themselves without keys: equal orders are one job. Tokens are exclusive by default.
+[reuse]
+default = "shared"
+
 [timing]
 submit_wait = "2s"
 callback_wait = "1500ms"

@@ -1,7 +1,7 @@
 //! Whether the daemon's doors can be opened: its certificate, the keys of its tenants, and how many may come in at once.
 
 use super::{Finding, State};
-use crate::config::Config;
+use crate::config::{Config, OPEN_MAX_DEFAULT, RATE_DEFAULT, StoreUrl, secret_files};
 use crate::exit::{Exit, Trouble};
 use crate::serve::{self, is_kept_inside};
 use quittance::SystemClock;
@@ -122,6 +122,29 @@ const fn is_open_to_others(_path: &Path) -> bool {
     false
 }
 
+/// Files with secrets, and the folder with the orders, that other users of this machine can read.
+pub(super) fn permissions(config: &Config) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for path in secret_files(config).iter().filter(|path| is_open_to_others(path)) {
+        let what = format!(
+            "{} holds a secret, and other users of this machine can read it: `chmod 600` it",
+            path.display()
+        );
+        findings.push(Finding::new("secrets", State::Bad, what));
+    }
+    if let StoreUrl::Embedded(dir) = &config.store.url
+        && dir.is_dir()
+        && is_open_to_others(dir)
+    {
+        let what = format!(
+            "other users of this machine can enter {}, where orders and answers are: `chmod 700` it",
+            dir.display()
+        );
+        findings.push(Finding::new("store", State::Bad, what));
+    }
+    findings
+}
+
 pub(super) fn tenants(config: &Config) -> Vec<Finding> {
     let about = "tenants";
     let mut findings = Vec::new();
@@ -148,6 +171,7 @@ pub(super) fn tenants(config: &Config) -> Vec<Finding> {
     } else if findings.is_empty() {
         let what = format!("{}, each with a key of its own", config.tenants.len());
         findings.push(Finding::new(about, State::Good, what));
+        findings.extend(without_limits(config).map(|what| Finding::new(about, State::Note, what)));
         if config.admin.is_none() {
             let what = "there is no operator's key, so his endpoints are closed: `quittance tenant new --admin` makes one";
             findings.push(Finding::new(about, State::Note, what));
@@ -156,13 +180,30 @@ pub(super) fn tenants(config: &Config) -> Vec<Finding> {
     findings
 }
 
+/// Which tenants have no limits of their own, and what holds for them.
+fn without_limits(config: &Config) -> Option<String> {
+    let none = config.tenants.iter().filter(|tenant| tenant.open_max.is_none() || tenant.rate.is_none());
+    let names: Vec<_> = none.map(|tenant| tenant.name.as_str()).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "{} without `rate` or `open_max`: at most {OPEN_MAX_DEFAULT} open orders and {} a second, {} at once, hold instead; \
+             set both for each tenant",
+            names.join(", "),
+            1000 / RATE_DEFAULT.every.as_millis(),
+            RATE_DEFAULT.burst,
+        )
+    })
+}
+
 pub(super) fn descriptors(config: &Config) -> Vec<Finding> {
     let (about, wanted) = ("files", config.listener.connections_max);
     match serve::descriptors() {
-        (_, Some(most)) if most < wanted as u64 => {
+        (_, most @ Some(files)) if serve::connections(wanted, most) < wanted => {
+            let possible = serve::connections(wanted, most);
             let what = format!(
-                "at most {most} may be open, and listener.connections_max is {wanted}: raise the limit (LimitNOFILE= in \
-                 the unit, or `ulimit -Hn`), or lower listener.connections_max"
+                "at most {files} may be open, and listener.connections_max is {wanted}: `serve` takes {possible} \
+                 connections and keeps the others for the store and the provider; raise the limit (LimitNOFILE= in the \
+                 unit, or `ulimit -Hn`), or lower listener.connections_max"
             );
             of(about, State::Note, what)
         }

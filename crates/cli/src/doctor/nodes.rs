@@ -213,6 +213,7 @@ mod tests {
             at: seen,
             skew_ms: Some(skew_ms),
             vitals: Vitals::default(),
+            reach: None,
             demand: std::collections::BTreeMap::new(),
         };
         Signed { card, seen }

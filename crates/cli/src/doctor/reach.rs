@@ -25,8 +25,7 @@ const HEAD_BYTES: usize = 4096;
 pub(super) async fn callbacks(config: &Config, may_call_out: bool) -> Vec<Finding> {
     let finding = |state, what: String| Finding::new("callbacks", state, what);
     let Some(public_url) = &config.public_url else {
-        let what =
-            "there is no public_url: answers are polled for, and a doubt cannot be settled by a callback";
+        let what = config.lost_reply_risk().unwrap_or_default();
         return vec![finding(State::Note, what.into())];
     };
     let Some(address) = Address::of(public_url) else {

@@ -16,6 +16,12 @@ fn of(state: State, what: impl Into<String>) -> Finding {
 }
 
 pub(super) async fn store(config: &Config) -> Vec<Finding> {
+    if let Some(missing) = place::missing(&config.store) {
+        let what = format!("{} (`quittance serve` and `quittance solve` make one)", missing.what);
+        // One that cannot be made either is wrong.
+        let is_possible = config.store.can_be_made();
+        return vec![of(if is_possible { State::Note } else { State::Bad }, what)];
+    }
     let opened = match place::open(&config.store).await {
         Ok(opened) => opened,
         Err(trouble) if trouble.exit == Exit::Store && trouble.what.contains("in use by") => {

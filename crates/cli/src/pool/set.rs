@@ -1,6 +1,7 @@
 //! `quittance pool set`: what was typed laid over what is there, so that nothing is lost by what was not said; and then what
 //! has changed, with what it was.
 
+use super::told::Pool;
 use super::{OrNot, SetArgs, shown};
 use crate::config::Config;
 use crate::config::nearest::nearest;
@@ -23,9 +24,13 @@ pub(super) async fn run(args: SetArgs, stockroom: &Stockroom, config: &Config) -
         stockroom.set(&spec).await?;
     }
     output::print(&match as_json {
-        true => format!("{:#}\n", object(before.as_ref(), &spec)),
-        false => text(before.as_ref(), &spec),
+        true => format!("{:#}\n", object(before.as_ref(), &spec, config.currency())),
+        false => text(before.as_ref(), &spec, config.currency()),
     })?;
+    let is_it = |pool: &Pool| pool.spec.name == spec.name;
+    if let Some(stopped) = stockroom.pools().await?.into_iter().find(is_it).and_then(|pool| pool.stopped) {
+        output::tell(&format!("note: {}\n", harmless(&stopped)));
+    }
     if config.pools.iter().any(|described| described.name == spec.name && *described != spec) {
         output::tell(
             "note: the configuration describes this pool otherwise: `serve` sets it back when it starts; change it there, too\n",
@@ -123,12 +128,12 @@ fn hours(typed: &[OrNot<Hours>], before: Option<&PoolSpec>) -> Result<Vec<Hours>
 }
 
 /// What can be said of a pool, in words.
-fn aspects(spec: &PoolSpec) -> Vec<(String, String)> {
+fn aspects(spec: &PoolSpec, currency: &str) -> Vec<(String, String)> {
     let mut aspects = vec![
         ("tenant".to_owned(), harmless(&spec.tenant)),
         ("kind".into(), harmless(&spec.kind)),
         ("goal".into(), shown::goal(spec.goal)),
-        ("budget".into(), shown::budget(spec)),
+        ("budget".into(), shown::budget(spec, currency)),
         ("hours".into(), shown::hours(spec)),
         ("min life".into(), shown::min_life(spec)),
         ("state".into(), if spec.is_on { "on" } else { "off" }.into()),
@@ -141,8 +146,9 @@ fn aspects(spec: &PoolSpec) -> Vec<(String, String)> {
 /// What is new or other than it was: its name, what it is, what it was.
 type Change = (String, Option<String>, Option<String>);
 
-fn changes(before: Option<&PoolSpec>, spec: &PoolSpec) -> Vec<Change> {
-    let (mut was, is) = (before.map(aspects).unwrap_or_default(), aspects(spec));
+fn changes(before: Option<&PoolSpec>, spec: &PoolSpec, currency: &str) -> Vec<Change> {
+    let mut was = before.map(|before| aspects(before, currency)).unwrap_or_default();
+    let is = aspects(spec, currency);
     let mut changes = Vec::new();
     for (name, is) in is {
         let at = was.iter().position(|(known, _)| *known == name);
@@ -155,8 +161,8 @@ fn changes(before: Option<&PoolSpec>, spec: &PoolSpec) -> Vec<Change> {
     changes
 }
 
-fn object(before: Option<&PoolSpec>, spec: &PoolSpec) -> Value {
-    let changed: Map<String, Value> = changes(before, spec)
+fn object(before: Option<&PoolSpec>, spec: &PoolSpec, currency: &str) -> Value {
+    let changed: Map<String, Value> = changes(before, spec, currency)
         .into_iter()
         .map(|(name, is, was)| (name.replace(' ', "_"), json!({ "is": is, "was": was })))
         .collect();
@@ -166,8 +172,8 @@ fn object(before: Option<&PoolSpec>, spec: &PoolSpec) -> Value {
     object.into()
 }
 
-fn text(before: Option<&PoolSpec>, spec: &PoolSpec) -> String {
-    let changes = changes(before, spec);
+fn text(before: Option<&PoolSpec>, spec: &PoolSpec, currency: &str) -> String {
+    let changes = changes(before, spec, currency);
     let name = harmless(&spec.name);
     let mut text = match before {
         None => format!("new pool {name}\n"),
@@ -231,16 +237,16 @@ mod tests {
         let (config, before) = (config_with(&[]), login());
         let same = spec(typed("login"), Some(&before), &config).unwrap();
         assert_eq!(same, before);
-        assert!(text(Some(&before), &same).contains("as it was"));
+        assert!(text(Some(&before), &same, "USD").contains("as it was"));
         let args = SetArgs { size: Some(3), off: true, ..typed("login") };
         let after = spec(args, Some(&before), &config).unwrap();
         assert_eq!(after, PoolSpec { goal: Goal::Fixed { size: 3 }, is_on: false, ..before.clone() });
-        let told = text(Some(&before), &after);
+        let told = text(Some(&before), &after, "USD");
         for words in ["a fixed size of 3 (was: 95 % of orders)", "off (was: on)"] {
             assert!(told.contains(words), "{words}: {told}");
         }
         assert!(!told.contains("hours") && !told.contains("sitekey"), "{told}");
-        let object = object(Some(&before), &after);
+        let object = object(Some(&before), &after, "USD");
         assert_eq!((&object["created"], &object["changed"]["state"]["was"]), (&false.into(), &"on".into()));
     }
 

@@ -32,8 +32,18 @@ pub(super) fn goal(goal: Goal) -> String {
     }
 }
 
-pub(super) fn budget(spec: &PoolSpec) -> String {
-    spec.budget.map_or("no limit".into(), |budget| format!("{} an hour", money::render(budget)))
+pub(super) fn budget(spec: &PoolSpec, currency: &str) -> String {
+    spec.budget.map_or("no limit".into(), |budget| format!("{} an hour", money::named(budget, currency)))
+}
+
+/// What it has set out to spend in this hour. Refills without a known price are never counted as 0.
+fn spent(pool: &Pool) -> String {
+    let known = money::named(pool.spent, &pool.currency);
+    match pool.unpriced {
+        0 => known,
+        all if all == pool.refills => "not known".into(),
+        some => format!("at least {known}; the price of {some} is not known"),
+    }
 }
 
 pub(super) fn hours(spec: &PoolSpec) -> String {
@@ -102,8 +112,8 @@ pub(crate) fn as_json(pool: &Pool) -> Value {
         "makes_sense": pool.makes_sense, "usable_s": pool.usable.as_secs_f64(), "level": level,
         "served": pool.demand.served, "missed": pool.demand.missed,
         "hit_rate": hits(pool).map(|permille| permille as f64 / 1000.0),
-        "spent_micros": pool.spent.0, "refills": pool.refills,
-        "price_micros": pool.price.map(|price| price.0),
+        "spent_micros": pool.spent.0, "refills": pool.refills, "unpriced": pool.unpriced,
+        "price_micros": pool.price.map(|price| price.0), "currency": pool.currency, "stopped": pool.stopped,
     });
     if let Value::Object(more) = more {
         object.extend(more);
@@ -159,11 +169,14 @@ pub(super) fn as_text(pool: &Pool) -> String {
         "budget",
         &format!(
             "{}; set out to spend in this one: {} ({} refills)",
-            budget(spec),
-            money::render(pool.spent),
+            budget(spec, &pool.currency),
+            spent(pool),
             pool.refills
         ),
     );
+    if let Some(stopped) = &pool.stopped {
+        line("stopped", &harmless(stopped));
+    }
     line("hours", &hours(spec));
     let usable = pool.usable.as_secs();
     line(
@@ -192,12 +205,15 @@ fn of_level(line: &mut impl FnMut(&str, &str), pool: &Pool, level: &LevelShown, 
         "demand",
         &format!("{:.3} orders a second; an answer takes {:.1} s to come", rate(level), lead.as_secs_f64()),
     );
-    if let Some(price) = pool.price.filter(|price| price.0 > 0) {
+    if pool.price.is_none() {
+        line("price", "not known");
+    }
+    if let Some(price) = pool.price {
         let micros = level.rate_milli.saturating_mul(3600).saturating_mul(price.0) / 1000;
         let words = format!(
             "{} each, so the orders that come cost about {} an hour, with a pool or without; what spoils comes on top",
-            money::render(price),
-            money::render(Money(micros))
+            money::named(price, &pool.currency),
+            money::named(Money(micros), &pool.currency)
         );
         line("price", &words);
     }
@@ -235,7 +251,8 @@ mod tests {
             fresh: 3,
             on_their_way: 1,
         };
-        let spent = Spent { hour: now.as_millis() / 3_600_000, money: Money(410_000), refills: 137 };
+        let spent =
+            Spent { hour: now.as_millis() / 3_600_000, money: Money(410_000), refills: 137, unpriced: 0 };
         PoolShown {
             sheet: PoolSheet {
                 spec,
@@ -248,6 +265,8 @@ mod tests {
             target: Some(quittance::lifecycle::Target([7; 32])),
             demand: Demand { served: 412, missed: 18 },
             is_kept_here: false,
+            price: Some(Money(2_990)),
+            currency: "USD".into(),
             usable: Duration::from_secs(250),
         }
     }
@@ -261,13 +280,13 @@ mod tests {
         let text = plain(&as_text(&pool()));
         for words in [
             "95.5 % of orders",
-            "2 an hour; set out to spend in this one: 0.41 (137 refills)",
+            "2 USD an hour; set out to spend in this one: 0.41 USD (137 refills)",
             "08:00-20:30 UTC",
             "for 250 s after its solve",
             "4: because",
             "3 fresh, 1 on their way",
             "0.120 orders a second; an answer takes 12.5 s to come",
-            "0.00299 each, so the orders that come cost about 1.29168 an hour",
+            "0.00299 USD each, so the orders that come cost about 1.29168 USD an hour",
             "412 of 430 orders (95.8 %)",
         ] {
             assert!(text.contains(words), "{words}: {text}");

@@ -22,15 +22,22 @@ pub(crate) struct Pool {
     /// What it has set out to spend in this hour of the clock, and in how many refills.
     pub(super) spent: Money,
     pub(super) refills: u64,
+    /// Refills of which no price was known: they are not in `spent`.
+    pub(super) unpriced: u64,
+    /// What the next refill costs, as far as it is known.
     pub(super) price: Option<Money>,
+    pub(super) currency: String,
+    /// Why its budget lets it buy nothing, whatever is left of it.
+    pub(super) stopped: Option<String>,
     pub(super) demand: Demand,
     pub(super) usable: Duration,
 }
 
 impl Pool {
     pub(crate) fn of_store(pool: PoolShown, now: Timestamp) -> Self {
-        let PoolShown { sheet, target, demand, usable, .. } = pool;
-        let Spent { hour, money, refills } = sheet.spent;
+        let stopped = pool.stopped_by_price();
+        let PoolShown { sheet, target, demand, usable, price, currency, .. } = pool;
+        let Spent { hour, money, refills, unpriced } = sheet.spent;
         let is_now = hour == now.as_millis() / HOUR_MS;
         Self {
             spec: sheet.spec,
@@ -38,7 +45,10 @@ impl Pool {
             level: sheet.level,
             spent: if is_now { money } else { Money(0) },
             refills: if is_now { refills } else { 0 },
-            price: sheet.price,
+            unpriced: if is_now { unpriced } else { 0 },
+            price,
+            currency,
+            stopped,
             demand,
             usable,
         }
@@ -72,7 +82,10 @@ impl Pool {
             level: told.level.map(|level| level.read().ok_or_else(|| odd("level"))).transpose()?,
             spent: Money(told.spent.money_micros),
             refills: told.spent.refills,
+            unpriced: told.spent.unpriced,
             price: told.price.map(sum).transpose()?,
+            currency: told.currency,
+            stopped: told.stopped,
             demand: Demand { served: told.demand.served, missed: told.demand.missed },
             usable: Duration::from_millis(told.usable_ms),
         })
@@ -102,6 +115,8 @@ pub(crate) struct ToldPool {
     demand: ToldDemand,
     spent: ToldSpent,
     price: Option<String>,
+    currency: String,
+    stopped: Option<String>,
     usable_ms: u64,
 }
 
@@ -115,6 +130,7 @@ struct ToldDemand {
 struct ToldSpent {
     money_micros: u64,
     refills: u64,
+    unpriced: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -222,8 +238,8 @@ mod tests {
                 "rate_per_s": 0.119, "lead_ms": 12_500,
             },
             "demand": { "served": 412, "missed": 18, "hit_rate": 0.9581 },
-            "spent": { "money": "0.41", "money_micros": 410_000, "refills": 137 },
-            "price": "0.00299", "usable_ms": 250_000, "kept_here": true, "something_new": 1,
+            "spent": { "money": "0.41", "money_micros": 410_000, "refills": 137, "unpriced": 0 },
+            "price": "0.00299", "currency": "USD", "usable_ms": 250_000, "kept_here": true, "something_new": 1,
         });
         let pool = Pool::of_daemon(serde_json::from_value(told).unwrap()).unwrap();
         assert_eq!(

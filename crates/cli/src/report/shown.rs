@@ -34,15 +34,19 @@ fn shown(name: &str) -> String {
 }
 
 pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) -> String {
-    let heading = format!("{}, in UTC\n\n", words(from, to));
+    let currency = match report.currency.as_str() {
+        "" => String::new(),
+        currency => format!("; money in {}", harmless(currency)),
+    };
+    let heading = format!("{}, in UTC{currency}\n\n", words(from, to));
     if report.all.is_empty() {
         return heading + NOBODY;
     }
     let unpriced = match report.all.count("unpriced") {
         0 => String::new(),
         answers => format!(
-            "\nSpent is at least that: nobody has said what {answers} of the answers cost. Callbacks tell no price; `prices` in \
-             the configuration does.\n"
+            "\nSpent is at least that: the price of {answers} of the answers is not known. Callbacks say no price; set `prices` in \
+             the configuration.\n"
         ),
     };
     if report.by.is_empty() {
@@ -142,10 +146,11 @@ fn row_by_row(report: &Report, width: usize) -> String {
 pub(super) fn csv(report: &Report) -> String {
     let names: Vec<&str> =
         Tally::NAMES.iter().copied().chain(["saved_micros", "spent", "saved", "wasted_cost"]).collect();
+    let currency = || [report.currency.clone()];
     let parts = report.by.iter().map(|by| by.name());
-    let mut text = csv::row(parts.chain(names.iter().copied()));
+    let mut text = csv::row(parts.chain(names.iter().copied()).chain(["currency"]));
     let line = |about: &[String], sums: &Sums| {
-        csv::row(about.iter().cloned().chain(names.iter().map(|name| sums.shown(name))))
+        csv::row(about.iter().cloned().chain(names.iter().map(|name| sums.cell(name))).chain(currency()))
     };
     for row in &report.rows {
         text += &line(&row.names, &row.sums);
@@ -220,8 +225,19 @@ mod tests {
         let told = json!({ "all": { "asked": 9, "unpriced": 4, "cost_micros": 1_500 }, "rows": [] });
         for by in [&[][..], &[By::Day]] {
             let text = text(&Report::read(told.clone(), by).unwrap(), Day(1), Day(1), None);
-            assert!(text.contains("at least that: nobody has said what 4 of the answers cost"), "{text}");
+            assert!(text.contains("at least that: the price of 4 of the answers is not known"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_sum_that_is_not_known_is_not_zero_and_the_currency_is_named() {
+        let all =
+            json!({ "asked": 9, "solved": 4, "unpriced": 4, "cost_micros": null, "saved_micros": null });
+        let told = json!({ "currency": "EUR", "all": all, "rows": [] });
+        let text = text(&Report::read(told, &[]).unwrap(), Day(1), Day(1), None);
+        let spent = text.lines().find(|line| line.starts_with("spent")).unwrap();
+        assert!(spent.ends_with("not known"), "{text}");
+        assert!(text.starts_with("1970-01-02, in UTC; money in EUR\n"), "{text}");
     }
 
     #[test]

@@ -23,6 +23,28 @@ impl Sums {
         Money(self.count(name))
     }
 
+    /// As a program reads it: what is not known is empty.
+    pub(super) fn cell(&self, name: &str) -> String {
+        let micros = match name {
+            "spent" => "cost_micros",
+            "saved" => "saved_micros",
+            "wasted_cost" => "wasted_micros",
+            name => name,
+        };
+        match self.0.get(micros) {
+            Some(Value::Null) => String::new(),
+            _ => self.shown(name),
+        }
+    }
+
+    /// A sum of money; `null` is a sum that is not known.
+    fn money(&self, name: &str) -> String {
+        match self.0.get(name) {
+            Some(Value::Null) => "not known".to_owned(),
+            _ => money::render(self.amount(name)),
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.values().filter_map(Value::as_u64).all(|count| count == 0)
     }
@@ -30,9 +52,9 @@ impl Sums {
     /// As it is shown: money as an amount.
     pub(crate) fn shown(&self, name: &str) -> String {
         match name {
-            "spent" => money::render(self.amount("cost_micros")),
-            "saved" => money::render(self.amount("saved_micros")),
-            "wasted_cost" => money::render(self.amount("wasted_micros")),
+            "spent" => self.money("cost_micros"),
+            "saved" => self.money("saved_micros"),
+            "wasted_cost" => self.money("wasted_micros"),
             _ => self.count(name).to_string(),
         }
     }
@@ -48,6 +70,8 @@ pub(super) struct Row {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Report {
     pub(super) by: Vec<By>,
+    /// What all money is in; empty if the daemon is too old to say it.
+    pub(super) currency: String,
     pub(super) all: Sums,
     pub(super) rows: Vec<Row>,
     pub(super) left_out: u64,
@@ -71,6 +95,7 @@ impl Report {
         };
         let left_out = told.get("left_out").and_then(Value::as_u64).unwrap_or_default();
         let rows = rows.into_iter().map(row).collect::<Result<_, _>>()?;
-        Ok(Self { by: by.to_vec(), all: Sums(all), rows, left_out })
+        let currency = told.get("currency").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Ok(Self { by: by.to_vec(), currency, all: Sums(all), rows, left_out })
     }
 }

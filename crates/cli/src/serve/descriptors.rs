@@ -13,8 +13,19 @@ pub(crate) const fn descriptors() -> (Option<u64>, Option<u64>) {
     (None, None)
 }
 
-/// Takes as many as the system lets us, and says so if they are too few.
-pub(super) fn raise(connections_max: usize) {
+/// File handles that are kept back from connections, for the store, the provider and webhooks.
+const KEPT_BACK: u64 = 1024;
+
+/// How many connections there can be, of so many that are wanted, where so many files may be open: where those are few, half of
+/// them are kept back.
+pub(crate) fn connections(wanted: usize, files: Option<u64>) -> usize {
+    let Some(files) = files else { return wanted };
+    let most = files - KEPT_BACK.min(files / 2);
+    wanted.min(usize::try_from(most).unwrap_or(usize::MAX)).max(1)
+}
+
+/// Takes as many as the system lets us, and says how many of the wanted connections there can be.
+pub(super) fn raise(wanted: usize) -> usize {
     let (current, maximum) = descriptors();
     #[cfg(unix)]
     if current != maximum {
@@ -25,11 +36,27 @@ pub(super) fn raise(connections_max: usize) {
     }
     let (now, _) = descriptors();
     tracing::debug!(before = current, limit = now, at_most = maximum, "open files");
-    if now.is_some_and(|now| now < connections_max as u64) {
+    let possible = connections(wanted, now);
+    if possible < wanted {
         tracing::warn!(
-            "only {} files may be open at once, and listener.connections_max is {connections_max}: raise the limit \
-             (LimitNOFILE= in the unit, or `ulimit -n`), or lower listener.connections_max",
+            "only {} files may be open at once, and listener.connections_max is {wanted}: {possible} connections are taken, and \
+             the other files are kept for the store and the provider; raise the limit (LimitNOFILE= in the unit, or `ulimit \
+             -n`), or lower listener.connections_max",
             now.unwrap_or_default()
         );
+    }
+    possible
+}
+
+#[cfg(test)]
+mod tests {
+    use super::connections;
+
+    #[test]
+    fn files_are_kept_back_for_the_store_and_the_provider() {
+        assert_eq!(connections(20_000, Some(65_536)), 20_000);
+        assert_eq!(connections(20_000, Some(20_000)), 18_976);
+        assert_eq!(connections(20_000, Some(1_024)), 512);
+        assert_eq!((connections(5, Some(0)), connections(7, None)), (1, 7));
     }
 }

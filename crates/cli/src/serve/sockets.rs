@@ -3,6 +3,7 @@
 
 use crate::config::Environment;
 use crate::exit::{Exit, Trouble};
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use tokio::net::{TcpListener, TcpSocket};
 
@@ -108,13 +109,27 @@ impl Wanted {
                  NAME` makes a key for others"
             );
         }
-        listen(address).map_err(|error| {
-            let what = format!(
-                "{address} cannot be listened on: {error}; choose another `{setting}`, or stop what uses it"
-            );
-            Trouble::new(Exit::Config, what)
-        })
+        listen(address).map_err(|error| Trouble::new(Exit::Config, cannot_listen(address, &error, setting)))
     }
+}
+
+/// What happened, and what helps against that and nothing else.
+pub(crate) fn cannot_listen(address: SocketAddr, error: &std::io::Error, setting: &str) -> String {
+    let remedy = match error.kind() {
+        ErrorKind::PermissionDenied if address.port() < 1024 => format!(
+            "ports below 1024 are for root. Use a port above 1023 in `{setting}`, or let systemd open this one with a socket unit"
+        ),
+        ErrorKind::AddrInUse => {
+            format!("another process listens there. Stop it, or choose another `{setting}`")
+        }
+        ErrorKind::AddrNotAvailable => {
+            format!(
+                "this machine does not have that address. Choose one that it has for `{setting}`, or 127.0.0.1"
+            )
+        }
+        _ => format!("choose another `{setting}`"),
+    };
+    format!("cannot listen on {address}: {error}: {remedy}")
 }
 
 fn adopt(listener: std::net::TcpListener, is_open: bool) -> Result<TcpListener, Trouble> {
@@ -205,6 +220,18 @@ mod tests {
         assert!(refused.what.contains("quittance tenant new") && refused.exit == Exit::Config, "{refused}");
         assert!(adopt(open(), false).is_ok(), "with a key, others may come");
         assert!(adopt(std::net::TcpListener::bind("127.0.0.1:0").unwrap(), true).is_ok());
+    }
+
+    #[test]
+    fn each_reason_why_an_address_cannot_be_used_has_its_own_remedy() {
+        for (address, kind, words) in [
+            ("127.0.0.1:80", ErrorKind::PermissionDenied, "a port above 1023"),
+            ("127.0.0.1:8780", ErrorKind::AddrInUse, "another process listens there"),
+            ("192.0.2.7:8780", ErrorKind::AddrNotAvailable, "does not have that address"),
+        ] {
+            let told = cannot_listen(address.parse().unwrap(), &kind.into(), "listen");
+            assert!(told.contains(words) && told.contains("`listen`"), "{told}");
+        }
     }
 
     #[tokio::test]

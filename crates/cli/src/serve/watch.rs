@@ -1,7 +1,7 @@
 //! What a person on call wants to find in the log: that the provider or the store is in trouble, and that it is well again;
 //! that an order, or a call to a caller, needs him. One line for each change, not for each order that it hurts.
 
-use quittance::lifecycle::{Beat, Fault, FaultClass, Key, Order};
+use quittance::lifecycle::{Beat, FaultClass, Key, Order, Signal};
 use quittance_gateway::Gateway;
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,7 +31,7 @@ struct Known {
 /// What was last told of the provider. Where every other submit fails it is in trouble all the while: it is well again when it has
 /// been for a time.
 struct Trouble {
-    class: FaultClass,
+    class: Signal,
     told: Instant,
     last: Instant,
     has_worked_since: bool,
@@ -124,8 +124,12 @@ impl Known {
         {
             trouble.has_worked_since = true;
         }
-        let is_told =
-            |beat: &&Beat| matches!(beat, Beat::Faulted { .. } | Beat::Buried { .. } | Beat::NotTold { .. });
+        let is_told = |beat: &&Beat| {
+            matches!(
+                beat,
+                Beat::Faulted { .. } | Beat::LeftInDoubt { .. } | Beat::Buried { .. } | Beat::NotTold { .. }
+            )
+        };
         if !lately.iter().any(is_told) {
             return;
         }
@@ -144,7 +148,8 @@ impl Known {
     fn tell_beat(&mut self, order: &Order, beat: &Beat) {
         let (key, kind) = (order.key.short(), order.terms.kind.as_str());
         match beat {
-            Beat::Faulted { fault, .. } => self.tell_fault(fault),
+            Beat::Faulted { fault, .. } => self.tell_trouble(fault.class.into(), &fault.code),
+            Beat::LeftInDoubt { evidence, .. } => self.tell_trouble(Signal::InDoubt, &evidence.seen),
             Beat::Buried { cause } => tracing::warn!(
                 order = key, kind, tenant = order.terms.tenant, %cause, "a dead letter: a person must look"
             ),
@@ -160,14 +165,14 @@ impl Known {
         }
     }
 
-    fn tell_fault(&mut self, fault: &Fault) {
-        if self.is_new_trouble(fault.class, Instant::now()) {
-            tracing::warn!(class = fault.class.name(), what = %fault.code.escape_debug(), "the provider is in trouble");
+    fn tell_trouble(&mut self, class: Signal, what: &str) {
+        if self.is_new_trouble(class, Instant::now()) {
+            tracing::warn!(class = class.name(), what = %what.escape_debug(), "the provider is in trouble");
         }
     }
 
-    fn is_new_trouble(&mut self, class: FaultClass, now: Instant) -> bool {
-        if matches!(class, FaultClass::Caller | FaultClass::Unsolvable) {
+    fn is_new_trouble(&mut self, class: Signal, now: Instant) -> bool {
+        if matches!(class, Signal::Fault(FaultClass::Caller | FaultClass::Unsolvable)) {
             return false;
         }
         match &mut self.trouble {
@@ -215,17 +220,20 @@ mod tests {
     fn a_provider_that_fails_now_and_then_is_in_trouble_once_until_it_has_been_well_for_a_while() {
         let (mut known, start) = (Known::default(), Instant::now());
         let at = |second: u64| start + Duration::from_secs(second);
-        assert!(known.is_new_trouble(FaultClass::Busy, at(0)));
+        assert!(known.is_new_trouble(FaultClass::Busy.into(), at(0)));
         for second in 1..60 {
-            assert!(!known.is_new_trouble(FaultClass::Busy, at(second)), "it was told");
+            assert!(!known.is_new_trouble(FaultClass::Busy.into(), at(second)), "it was told");
             known.trouble.as_mut().unwrap().has_worked_since = true;
             assert!(!known.is_well_again(at(second)), "a fault a second");
         }
         assert!(known.is_well_again(at(65)));
         assert!(!known.is_well_again(at(66)), "once");
-        assert!(!known.is_new_trouble(FaultClass::Caller, at(67)), "that is nothing of the provider's");
-        assert!(known.is_new_trouble(FaultClass::Unreachable, at(68)));
-        assert!(!known.is_new_trouble(FaultClass::Busy, at(69)), "reasons that take turns");
+        assert!(
+            !known.is_new_trouble(FaultClass::Caller.into(), at(67)),
+            "that is nothing of the provider's"
+        );
+        assert!(known.is_new_trouble(FaultClass::Unreachable.into(), at(68)));
+        assert!(!known.is_new_trouble(FaultClass::Busy.into(), at(69)), "reasons that take turns");
         assert!(!known.is_well_again(at(100)), "nothing has worked since");
     }
 }

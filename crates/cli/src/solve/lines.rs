@@ -165,7 +165,7 @@ async fn carry_out(node: &Quittance, events: &Events, id: &Value, order: Order) 
     accepted.insert("origin".into(), json!(ticket.placed.origin.name()));
     events.tell("accepted", id, accepted).await;
     match ticket.wait().await {
-        Ok(solved) => events.tell("answered", id, outcome::solved_json(&solved)).await,
+        Ok(solved) => events.tell("answered", id, outcome::solved_json(&solved, node.currency())).await,
         Err(error) => {
             let error = outcome::error_json(&SolveError::from(error));
             events.no_answer("failed", id, Some(ticket.order().to_string()), error).await;

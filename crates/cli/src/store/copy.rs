@@ -197,8 +197,8 @@ impl Outcome<'_> {
         }
         if copied.other_secret {
             text.push_str(
-                "the new store has a secret for callbacks of its own: calls about what is in flight are not known there, and \
-                 the answers are asked for instead\n",
+                "the new store has a secret of its own: callbacks for orders in flight are not recognised there, so their answers are \
+                 polled; and a repeat of a copied order is not recognised as a repeat, so it is bought again\n",
             );
         }
         if let Some(spill) = self.spill_left() {

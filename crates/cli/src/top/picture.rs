@@ -14,6 +14,8 @@ pub(super) struct Picture {
     pub(super) rates: BTreeMap<String, Option<f64>>,
     pub(super) latency_ms: Latency,
     pub(super) today: BTreeMap<String, u64>,
+    /// What all money is in; empty if the daemon does not say it.
+    pub(super) currency: String,
     pub(super) balance: Balance,
     pub(super) providers: Vec<Provider>,
     pub(super) pools: Vec<Pool>,

@@ -204,7 +204,7 @@ fn a_rate_that_is_not_known_is_no_zero() {
         page.starts_with("redis AWAY, figures are old") && page.contains("asked -  joined 80.0/s"),
         "{page}"
     );
-    assert!(page.contains("balance -"), "{page}");
+    assert!(page.contains("balance not known"), "{page}");
     let mut view = view();
     view.show(picture);
     assert_eq!(view.curve, [Some(121), None], "no bar is drawn on");
@@ -247,7 +247,7 @@ fn where_there_is_no_screen_all_of_it_is_told_in_lines() {
 #[test]
 fn a_provider_that_is_well_is_ok() {
     let mut well = picture();
-    well.providers[0].state = "open".into();
+    well.providers[0].state = "ok".into();
     well.providers[0].fault = None;
     assert!(words::page(&well).contains("min ok\n"), "{}", words::page(&well));
 }

@@ -28,14 +28,24 @@ fn plain(text: impl Into<String>) -> Line {
     (Tone::Plain, text.into())
 }
 
-fn money(picture: &Picture, line: &str) -> String {
-    Money(picture.today(line)).to_string()
+fn named(picture: &Picture, amount: Money) -> String {
+    match picture.currency.as_str() {
+        "" => amount.to_string(),
+        currency => format!("{amount} {}", harmless(currency)),
+    }
 }
 
-/// A sum that lacks answers of which nobody knows the price says so.
+fn money(picture: &Picture, line: &str) -> String {
+    named(picture, Money(picture.today(line)))
+}
+
+/// A sum that lacks answers without a known price says so, and is never 0 because of them.
 fn spent(picture: &Picture) -> String {
-    let at_least = if picture.today("unpriced") > 0 { "at least " } else { "" };
-    format!("spent {at_least}{}", money(picture, "cost_micros"))
+    match (picture.today("unpriced"), picture.today("cost_micros")) {
+        (0, _) => format!("spent {}", money(picture, "cost_micros")),
+        (_, 0) => "spent: price not known".to_owned(),
+        _ => format!("spent at least {}", money(picture, "cost_micros")),
+    }
 }
 
 /// As much as there is room for, and first what is wrong.
@@ -137,7 +147,8 @@ pub(super) fn throughput(picture: &Picture) -> Vec<Line> {
 }
 
 fn account(picture: &Picture) -> Vec<Line> {
-    let balance = picture.balance.balance_micros.map_or("-".into(), |micros| Money(micros).to_string());
+    let balance =
+        picture.balance.balance_micros.map_or("not known".into(), |micros| named(picture, Money(micros)));
     let threads = picture.balance.threads.as_ref();
     let threads = threads.map(|threads| format!("threads {} of {}", threads.working, threads.total));
     [format!("balance {balance}")].into_iter().chain(threads).map(plain).collect()
@@ -165,10 +176,9 @@ pub(super) fn today_short(picture: &Picture) -> Vec<Line> {
 }
 
 fn provider(provider: &Provider, now_ms: u64) -> Line {
-    // An open circuit is a broken one to many: what is well is said to be so.
     let (tone, state) = match provider.state.as_str() {
-        "open" => (Tone::Good, "ok".to_owned()),
-        state @ ("slowed" | "busy") => (Tone::Uneasy, state.to_owned()),
+        "ok" => (Tone::Good, "ok".to_owned()),
+        "throttled" => (Tone::Uneasy, "throttled".to_owned()),
         state => (Tone::Bad, harmless(state)),
     };
     let mut text = format!("{} {state}", harmless(&provider.name));

@@ -13,13 +13,21 @@ impl House {
             let node = Quittance::builder().embedded(self.path(name)).open().await.unwrap();
             for number in 0..orders {
                 let order = Order::of("turnstile").with("sitekey", format!("0x{number}").as_str());
-                node.place(order.with("pageurl", "https://example.com/")).await.unwrap();
+                node.place(order.with("pageurl", "https://example.com/").shared()).await.unwrap();
             }
         });
         // A child of another test that was forked a moment ago holds our files until it is what it is to be.
         let store = format!("embedded:{name}");
         assert!((0..200).any(|_| self.run(&["store", "status", &store]).code != Some(5)), "it is free again");
         store
+    }
+
+    /// A store with the secret of another one, so that equal orders have equal keys in both.
+    fn stocked_beside(&self, other: &str, name: &str, orders: usize) -> String {
+        std::fs::create_dir_all(self.path(name)).unwrap();
+        std::fs::copy(self.path(other).join("callback-secret"), self.path(name).join("callback-secret"))
+            .unwrap();
+        self.stocked(name, orders)
     }
 }
 
@@ -62,11 +70,11 @@ fn a_dry_run_counts_and_changes_nothing() {
 #[test]
 fn an_order_that_stands_in_both_stores_is_named_and_left_alone() {
     let house = House::new();
-    let (from, to) = (house.stocked("old", 3), house.stocked("new", 2));
+    let (from, to) = (house.stocked("old", 3), house.stocked_beside("old", "new", 2));
     let copied = house.run(&["store", "copy", &from, &to, "--json"]).exits(1).json();
     assert_eq!((&copied["written"], &copied["complete"]), (&1.into(), &false.into()));
     assert_eq!(copied["differ"].as_array().unwrap().len(), 2, "{copied}");
-    let (from, to) = (house.stocked("older", 3), house.stocked("newer", 2));
+    let (from, to) = (house.stocked("older", 3), house.stocked_beside("older", "newer", 2));
     let told = house.run(&["store", "copy", &from, &to]).exits(1);
     assert_eq!(told.out.matches("NOT COPIED").count(), 2, "{}", told.out);
 }

@@ -12,6 +12,7 @@ fn order(number: usize) -> Order {
     Order::of("turnstile")
         .with("sitekey", format!("0x{number}").as_str())
         .with("pageurl", "https://example.com/")
+        .shared()
 }
 
 impl House {

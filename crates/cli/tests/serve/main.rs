@@ -98,7 +98,7 @@ fn what_cannot_be_served_is_told_with_what_to_do() {
     let taken = taken.local_addr().unwrap().to_string();
     let short = "tenant.a.key_env=SHORT_KEY";
     for (args, code, words) in [
-        (&["--listen", &taken][..], 4, &["cannot be listened on", "`listen`"][..]),
+        (&["--listen", &taken][..], 4, &["cannot listen on", "`listen`"][..]),
         (&["--listen", "nowhere"], 2, &["--listen"]),
         (&["--tls-listen", "127.0.0.1:0"], 4, &["tls.cert_file", "--tls-self-signed"]),
         (&["--set", "tls.cert_file=gone", "--set", "tls.key_file=gone"], 4, &["gone cannot be read"]),

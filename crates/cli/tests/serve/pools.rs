@@ -60,7 +60,7 @@ fn a_pool_is_set_shown_changed_and_taken_away_while_a_daemon_has_the_store() {
     let daemon = house.serve(&[]);
     assert!(exits(house.run(&["pool", "list"]), 0).out.contains("no pools"));
     let made = exits(house.run(&set(&[&LOGIN[..], &["--budget-per-hour", "2", "--off"]].concat())), 0);
-    for words in ["new pool login", "95 % of orders", "2 an hour", "https://example.com/login"] {
+    for words in ["new pool login", "95 % of orders", "2 USD an hour", "https://example.com/login"] {
         assert!(made.out.contains(words), "{words}: {made:?}");
     }
     let before = read(house.run(&["pool", "list", "--json"]));

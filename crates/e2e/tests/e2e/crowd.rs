@@ -138,7 +138,8 @@ const HANDLES_MORE: usize = 16;
 fn ten_thousand_callers_at_once_are_all_answered_and_leave_nothing_behind() {
     // Slow enough that everybody is there before the first answer is.
     let sim = Sim::start_with("2captcha", &["--speed", "2"]);
-    let serve = Serve::start(Room::of(&sim));
+    let serve =
+        Serve::start(Room::of(&sim).set("provider.main.reply_wait=10s").set("timing.submit_wait=15s"));
     let address = serve.http.strip_prefix("http://").expect("it is plain http").to_owned();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let (handles_before, memory_before) = (handles(serve.pid()), memory(serve.pid(), "VmRSS"));

@@ -4,6 +4,7 @@
 mod bad_input;
 mod binary;
 mod books;
+mod budgets;
 mod clients;
 mod commands;
 mod crowd;

@@ -184,6 +184,11 @@ retry_share = 1.0
 retry_burst = 10000
 retry_trickle = "10ms"
 
+# Most tests here are about callers that ask again without a key: equal orders are one job. What is so by default is
+# tested with `reuse.default=by_kind`.
+[reuse]
+default = "shared"
+
 [timing]
 submit_wait = "2s"
 callback_wait = "1500ms"

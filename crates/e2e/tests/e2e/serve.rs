@@ -66,6 +66,13 @@ impl Serve {
         room
     }
 
+    /// Ends it; what it wrote to its log.
+    pub(crate) fn log(mut self) -> String {
+        self.child.kill();
+        let err = self.err.take().expect("the log is read once");
+        err.join().expect("reading does not panic")
+    }
+
     /// Nothing in it broke while nobody looked.
     pub(crate) fn end_in_peace(mut self) {
         assert!(self.child.0.try_wait().expect("a child of ours can be asked").is_none(), "it has ended");

@@ -6,6 +6,7 @@ mod freshness;
 mod money;
 mod polls;
 mod retries;
+mod reuse;
 
 use crate::engine::Engine;
 use crate::provider::Sim;

@@ -1,11 +1,11 @@
 //! Keeping pools filled. One of the nodes that are there refills each pool, so that not all of them look at the same places;
 //! if two think that it is theirs, they collide on the sheet and on the keys, and nothing is bought twice.
 
-use super::kept::{BUSY_SPAN, Kept, Place, this_hour};
-use super::{alive, pool_draft};
+use super::kept::{Affordable, BUSY_SPAN, Kept, Place, this_hour};
+use super::{alive, pool_draft, price_not_known};
 use crate::{Engine, lock};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Beat, FailCause, Key, Order, Phase, Timestamp};
+use quittance_lifecycle::{Beat, FailCause, Key, Money, Order, Phase, Progress, Timestamp};
 use quittance_pool::{Goal, LIVES_UNTIL_IDLE, SIZE_MAX, shortfall};
 use quittance_ports::{
     LevelShown, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, Spent, StoreError, Versioned,
@@ -130,9 +130,14 @@ impl Engine {
             next.generations[*number] = next.generations[*number].saturating_add(1);
         }
         let spent = this_hour(next.spent, self.now());
-        next.spent = Spent { refills: spent.refills + plan.refill.len() as u64, ..spent };
-        let price = next.price.unwrap_or_default().0;
-        next.spent.money.0 = spent.money.0.saturating_add(price.saturating_mul(plan.refill.len() as u64));
+        let refills = plan.refill.len() as u64;
+        next.spent = Spent { refills: spent.refills + refills, ..spent };
+        match kept.price(&next) {
+            Some(Money(price)) => {
+                next.spent.money.0 = spent.money.0.saturating_add(price.saturating_mul(refills));
+            }
+            None => next.spent.unpriced = spent.unpriced.saturating_add(refills),
+        }
         let is_news = !plan.refill.is_empty()
             || next.price != sheet.price
             || next.asked_at != sheet.asked_at
@@ -203,8 +208,18 @@ impl Engine {
         let on_their_way = u32::try_from(coming).unwrap_or(u32::MAX);
         let (size, why, rate, lead) = self.level(kept, sheet, now);
         let wanted = shortfall(size, fresh, on_their_way);
-        let afforded = wanted.min(kept.affordable(sheet, on_their_way, now)).min(SIZE_MAX);
-        let why = if afforded < wanted { format!("{why}; its budget for this hour is spent") } else { why };
+        let (afforded, short) = match kept.affordable(sheet, now) {
+            Affordable::NoBudget => (wanted, None),
+            Affordable::Refills(left) => {
+                (wanted.min(left), Some("its budget for this hour is spent".to_owned()))
+            }
+            Affordable::PriceNotKnown => (0, Some(price_not_known(&kept.spec.kind))),
+        };
+        let afforded = afforded.min(SIZE_MAX);
+        let why = match short {
+            Some(short) if afforded < wanted => format!("{why}; {short}"),
+            _ => why,
+        };
         let free = (0..SIZE_MAX as usize)
             .filter(|number| kept.places.get(*number).is_none_or(|place| *place == Place::Free))
             .filter(|number| !announced.contains(number));
@@ -265,7 +280,7 @@ impl Engine {
         kept.places.resize(sheet.generations.len().max(kept.places.len()), Place::Unknown);
         let mut unsure = Vec::new();
         for (number, generation) in sheet.generations.iter().enumerate() {
-            let key = kept.key(number, *generation);
+            let key = kept.key(number, *generation, self.settings.keys.secret.as_ref());
             let place = &mut kept.places[number];
             match *place {
                 _ if *generation == 0 => *place = Place::Free,
@@ -322,11 +337,10 @@ impl Engine {
                     // Half of the time between two looks passes before anybody sees that one is missing.
                     kept.sizer.bought(at.since(order.born) + BUSY_SPAN / 2);
                     (kept.failures, kept.rests_until) = (0, Timestamp::ZERO);
-                    if sheet.price.is_none() {
-                        // What was bought before anybody knew the price was not for nothing.
-                        sheet.spent.money.0 = answer.cost.0.saturating_mul(sheet.spent.refills);
+                    if let Some(cost) = answer.cost {
+                        sheet.price = Some(cost);
                     }
-                    sheet.price = Some(answer.cost);
+                    count_doubles(kept, sheet, order);
                 }
                 if standing.contains(&order.key) { Place::Stands } else { Place::Free }
             }
@@ -344,13 +358,28 @@ impl Engine {
                 if !order.attempts.iter().any(|attempt| attempt.accepted) {
                     // Nobody was paid for it.
                     sheet.spent.refills = sheet.spent.refills.saturating_sub(1);
-                    let price = sheet.price.unwrap_or_default().0;
-                    sheet.spent.money.0 = sheet.spent.money.0.saturating_sub(price);
+                    match kept.price(sheet) {
+                        Some(Money(price)) => {
+                            sheet.spent.money.0 = sheet.spent.money.0.saturating_sub(price);
+                        }
+                        None => sheet.spent.unpriced = sheet.spent.unpriced.saturating_sub(1),
+                    }
                 }
                 Place::Free
             }
             _ => Place::Free,
         }
+    }
+}
+
+/// A refill was counted once when it was ordered. Attempts beyond the first that may have been paid for count, too: a budget
+/// must also hold after a doubt.
+fn count_doubles(kept: &Kept, sheet: &mut PoolSheet, order: &Order) {
+    let own = order.attempts.iter().filter(|attempt| attempt.made_for.is_none());
+    let paid = own.filter(|attempt| !matches!(attempt.progress, Progress::Faulted)).count() as u64;
+    let doubles = paid.saturating_sub(1);
+    if let Some(Money(price)) = kept.price(sheet) {
+        sheet.spent.money.0 = sheet.spent.money.0.saturating_add(price.saturating_mul(doubles));
     }
 }
 

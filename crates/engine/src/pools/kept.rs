@@ -1,7 +1,7 @@
 //! What a node knows of a pool: what it has seen asked of it, where each of its places stands, and what it may spend.
 
 use super::{Pools, SILENT_AFTER, alive, pool_draft};
-use quittance_lifecycle::{Key, Slot, Target, Terms, Timestamp};
+use quittance_lifecycle::{Key, Money, Slot, Target, Terms, Timestamp};
 use quittance_pool::Sizer;
 use quittance_ports::{Demand, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, Spent};
 use std::collections::BTreeMap;
@@ -26,6 +26,16 @@ pub(super) enum Place {
     Free,
 }
 
+/// How many refills the budget of a pool allows now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Affordable {
+    /// The pool has no budget: as many as are wanted.
+    NoBudget,
+    Refills(u32),
+    /// The pool has a budget, and no price to hold against it: none.
+    PriceNotKnown,
+}
+
 /// What this node knows of a pool.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
@@ -33,6 +43,8 @@ pub(super) struct Kept {
     pub(super) target: Target,
     pub(super) usable: Duration,
     pub(super) min_life: Duration,
+    /// What the price list says for its kind.
+    pub(super) list_price: Option<Money>,
     pub(super) sizer: Sizer,
     /// What each node had been asked when it was last heard of.
     pub(super) heard: BTreeMap<u64, Demand>,
@@ -106,7 +118,8 @@ impl Kept {
             spec: spec.clone(),
             target: terms.target,
             usable,
-            min_life: terms.min_life,
+            min_life: terms.margin,
+            list_price: terms.price,
             sizer: Sizer::new(spec.goal, usable, lead),
             heard: BTreeMap::new(),
             places: Vec::new(),
@@ -118,8 +131,8 @@ impl Kept {
         })
     }
 
-    pub(super) fn key(&self, number: usize, generation: u64) -> Key {
-        Key::slot(&self.spec.tenant, &self.slot(number, generation))
+    pub(super) fn key(&self, number: usize, generation: u64, secret: Option<&[u8; 32]>) -> Key {
+        Key::slot(&self.spec.tenant, &self.slot(number, generation)).hidden(secret)
     }
 
     pub(super) fn slot(&self, number: usize, generation: u64) -> Slot {
@@ -153,20 +166,23 @@ impl Kept {
         self.sizer.asked(now, asked);
     }
 
-    /// What is left of the budget, in refills; without a budget or a price, as many as are wanted.
-    pub(super) fn affordable(&self, sheet: &PoolSheet, on_their_way: u32, now: Timestamp) -> u32 {
-        if self.spec.budget.is_some_and(|budget| budget.0 == 0) {
-            return 0;
+    /// What the next refill costs, as far as it is known: what the last answer cost, or else what the price list says.
+    pub(super) fn price(&self, sheet: &PoolSheet) -> Option<Money> {
+        sheet.price.or(self.list_price)
+    }
+
+    /// What is left of the budget of this hour. A price that is not known is never counted as 0: it stops the pool.
+    pub(super) fn affordable(&self, sheet: &PoolSheet, now: Timestamp) -> Affordable {
+        let Some(Money(budget)) = self.spec.budget else { return Affordable::NoBudget };
+        if budget == 0 {
+            return Affordable::Refills(0);
         }
-        let (Some(budget), Some(price)) = (self.spec.budget, sheet.price.filter(|price| price.0 > 0)) else {
-            // One alone, until it is known what one costs.
-            return match (self.spec.budget, sheet.price) {
-                (Some(_), None) => u32::from(on_their_way == 0),
-                _ => u32::MAX,
-            };
-        };
-        let spent = this_hour(sheet.spent, now).money;
-        u32::try_from(budget.0.saturating_sub(spent.0) / price.0).unwrap_or(u32::MAX)
+        let Some(Money(price)) = self.price(sheet) else { return Affordable::PriceNotKnown };
+        let Spent { money: Money(spent), unpriced, .. } = this_hour(sheet.spent, now);
+        let left = budget.saturating_sub(spent).saturating_sub(price.saturating_mul(unpriced));
+        // A price of 0 was said by the provider or by the operator: such answers are free.
+        let refills = left.checked_div(price).and_then(|refills| u32::try_from(refills).ok());
+        Affordable::Refills(refills.unwrap_or(u32::MAX))
     }
 
     pub(super) fn is_open(&self, now: Timestamp) -> bool {

@@ -31,10 +31,10 @@ impl ClassicDoor {
             "get" if form.0.contains_key("ids") => self.read_many(&caller, form, manner).await,
             "get" => manner.answer(&self.read(&caller, form).await?, false),
             "get2" => manner.answer(&self.read(&caller, form).await?, true),
-            "getbalance" => Ok(self.balance(manner).await),
+            "getbalance" => self.balance(&caller, manner).await,
             "reportgood" => self.report(caller, form, manner, true).await,
             "reportbad" => self.report(caller, form, manner, false).await,
-            "threadsinfo" => Ok(self.threads(manner).await),
+            "threadsinfo" => Ok(self.threads(&caller, manner).await),
             "add_pingback" => {
                 self.pingbacks.add(caller.tenant.name(), address(form)?)?;
                 Ok(manner.bare("OK"))
@@ -44,7 +44,12 @@ impl ClassicDoor {
                 Ok(manner.bare("OK"))
             }
             "get_pingback" => Ok(manner.ok(&self.pingbacks.listed(caller.tenant.name()))),
-            _ => Err("ERROR_EMPTY_ACTION".to_owned()),
+            "stats" | "getstats" if manner.is_json => {
+                Ok(manner.json(r#"{"status":1,"request":[]}"#.to_owned()))
+            }
+            "stats" | "getstats" => Ok(manner.xml("")),
+            "load" => Ok(manner.xml(super::LOAD)),
+            _ => Err("ERROR_EMPTY_ACTION".into()),
         }
     }
 
@@ -56,8 +61,8 @@ impl ClassicDoor {
     async fn look(&self, caller: &Caller, id: OrderId, until: Instant) -> Result<Seen, Code> {
         match timeout_at(until, self.desk.look(caller, id)).await {
             Ok(Ok(seen)) => Ok(seen),
-            Ok(Err(not_seen)) => Err(code_of_not_seen(&not_seen).to_owned()),
-            Err(_) => Err(codes::NOT_READY.to_owned()),
+            Ok(Err(not_seen)) => Err(code_of_not_seen(&not_seen).into()),
+            Err(_) => Err(codes::NOT_READY.into()),
         }
     }
 
@@ -65,7 +70,7 @@ impl ClassicDoor {
     async fn read_many(&self, caller: &Caller, form: &Form, manner: &Manner) -> Told {
         let ids: Vec<&str> = form.text("ids").unwrap_or_default().split(',').collect();
         if ids.len() > IDS_MAX {
-            return Err(codes::BAD_PARAMETERS.to_owned());
+            return Err(codes::BAD_PARAMETERS.into());
         }
         let until = Instant::now() + LOOK_WAIT;
         let mut parts: Vec<String> = Vec::with_capacity(ids.len());
@@ -80,21 +85,21 @@ impl ClassicDoor {
                     codes::BAD_PARAMETERS.to_owned()
                 }
                 Ok(Outcome::Answered(answer)) => plain(&answer.goods).to_owned(),
-                Ok(outcome) => codes::code_of_outcome(&outcome).into_owned(),
-                Err(code) => code,
+                Ok(outcome) => Code::from(codes::code_of_outcome(&outcome)).code,
+                Err(why) => why.code,
             });
         }
         Ok(manner.bare(&parts.join("|")))
     }
 
-    /// Where nobody has told it yet, it is nothing: clients take any number, and hardly one an error in its place.
-    async fn balance(&self, manner: &Manner) -> Response<Body> {
-        let told = self.desk.account().await.and_then(|account| account.balance);
-        manner.balance(told.unwrap_or_default())
+    /// A balance that is not known is not 0.00: a client would stop for lack of money. The code says "ask again".
+    async fn balance(&self, caller: &Caller, manner: &Manner) -> Told {
+        let known = self.desk.balance_for(caller).await;
+        known.map(|balance| manner.balance(balance)).ok_or_else(|| codes::NO_SLOT.into())
     }
 
-    async fn threads(&self, manner: &Manner) -> Response<Body> {
-        let told = self.desk.account().await.and_then(|account| account.threads);
+    async fn threads(&self, caller: &Caller, manner: &Manner) -> Response<Body> {
+        let told = self.desk.threads_for(caller).await;
         let Threads { total, working } = told.unwrap_or(ENOUGH_THREADS);
         manner.json(format!(r#"{{"status":1,"threads":{total},"working_threads":{working}}}"#))
     }
@@ -109,14 +114,14 @@ impl ClassicDoor {
             Ok(Ok(Err(NotSeen::Unknown))) => codes::UNKNOWN_ID,
             _ => "ERROR_REPORT_NOT_RECORDED",
         };
-        Err(code.to_owned())
+        Err(code.into())
     }
 }
 
 fn order_id(text: &str) -> Result<OrderId, Code> {
-    text.trim().parse().map_err(|_| codes::NO_ID.to_owned())
+    text.trim().parse().map_err(|_| codes::NO_ID.into())
 }
 
 fn address(form: &Form) -> Result<&str, Code> {
-    form.text("addr").map(str::trim).ok_or_else(|| codes::BAD_PARAMETERS.to_owned())
+    form.text("addr").map(str::trim).ok_or_else(|| codes::BAD_PARAMETERS.into())
 }

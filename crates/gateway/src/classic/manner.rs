@@ -6,7 +6,7 @@ use crate::codes;
 use crate::desk::Seen;
 use crate::door::{self, Body};
 use crate::gateway::PLAIN;
-use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, HeaderValue};
+use hyper::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 use quittance_classic::{Form, Profile, method};
 use quittance_engine::Outcome;
@@ -15,6 +15,8 @@ use serde::de::IgnoredAny;
 use std::fmt::Write;
 
 const JSON: &str = "application/json";
+/// A reason may quote a name that the client made up, which can be as long as a request.
+const REASON_CHARS_MAX: usize = 300;
 /// Has the browser beside its answer, but the answer where all others have it.
 const IN_REQUEST_ONLY: &str = "captchafox";
 /// Members that an answer has of its own.
@@ -54,14 +56,26 @@ impl Manner {
         answer
     }
 
-    /// Instead of what was asked for.
-    pub(super) fn code(&self, code: &str) -> Response<Body> {
-        let said = if self.is_json {
-            format!(r#"{{"status":0,"request":{}}}"#, quoted(code))
-        } else {
-            code.to_owned()
+    /// The answer to a request that is refused, or whose order has no answer.
+    pub(super) fn refuse(&self, why: &Code) -> Response<Body> {
+        let Code { code, reason } = why;
+        let said = match reason {
+            _ if !self.is_json => code.clone(),
+            None => format!(r#"{{"status":0,"request":{}}}"#, quoted(code)),
+            Some(reason) => {
+                let reason: String = reason.chars().take(REASON_CHARS_MAX).collect();
+                format!(r#"{{"status":0,"request":{},"error_text":{}}}"#, quoted(code), quoted(&reason))
+            }
         };
         self.reply(self.is_json, said)
+    }
+
+    /// A statistic, in the one form that it has.
+    pub(super) fn xml(&self, inner: &str) -> Response<Body> {
+        let said = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?><response>{inner}</response>");
+        let mut answer = self.reply(false, said);
+        answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/xml; charset=utf-8"));
+        answer
     }
 
     /// Something that is said as it is: a balance, a report taken.
@@ -87,9 +101,10 @@ impl Manner {
     /// What an order has come to.
     pub(super) fn answer(&self, seen: &Seen, with_price: bool) -> Result<Response<Body>, Code> {
         let Outcome::Answered(answer) = &seen.outcome else {
-            return Err(codes::code_of_outcome(&seen.outcome).into_owned());
+            return Err(codes::code_of_outcome(&seen.outcome).into());
         };
-        let price = with_price.then(|| price(answer.cost));
+        // A price that is not known is left out, in JSON and in the plain form: 0 would be a lie.
+        let price = answer.cost.filter(|_| with_price).map(price);
         let said = if self.is_json {
             in_json(&seen.order, answer, price.as_deref())
         } else {
@@ -121,7 +136,8 @@ fn in_json(order: &Order, answer: &Answer, price: Option<&str>) -> String {
         add(&mut json, "result", &value);
     }
     let told = extras.iter().find(|(name, _)| is_agent(name)).map(|(_, agent)| agent);
-    let asked = terms.params.get("userAgent").filter(|_| is_bound).and_then(|agent| match agent {
+    let is_named = is_bound || terms.kind == "turnstile";
+    let asked = terms.params.get("userAgent").filter(|_| is_named).and_then(|agent| match agent {
         Value::Text(agent) => Some(agent),
         Value::Bytes(_) => None,
     });

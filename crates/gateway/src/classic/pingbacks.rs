@@ -24,12 +24,12 @@ impl Pingbacks {
         let is_address = page_host(address).is_ok() || page_host(&format!("http://{address}")).is_ok();
         // The mark divides the list.
         if !is_address || address.len() > ADDRESS_BYTES_MAX || address.contains('|') {
-            return Err("ERROR_IP_ADDRES".to_owned());
+            return Err("ERROR_IP_ADDRES".into());
         }
         let mut all = self.all();
         let known = all.entry(tenant.to_owned()).or_default();
         if known.len() >= ADDRESSES_MAX && !known.contains(address) {
-            return Err(codes::BAD_PARAMETERS.to_owned());
+            return Err(codes::BAD_PARAMETERS.into());
         }
         known.insert(address.to_owned());
         Ok(())

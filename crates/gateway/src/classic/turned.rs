@@ -1,8 +1,8 @@
 //! What a request is told that did not reach the door, or made no sense there. Its parameters have not been read, so whether
 //! it wants JSON is told by how it looks; and nothing here reads a body with more than a search for a few words.
 
-use super::Page;
 use super::manner::Manner;
+use super::{Code, Page};
 use crate::codes;
 use crate::door::{Asked, Body};
 use crate::server::Turned;
@@ -29,14 +29,14 @@ pub(super) fn answer(asked: &Asked, why: Turned) -> Response<Body> {
         Turned::TooLarge => codes::TOO_BIG,
         Turned::TooSlow | Turned::Broken => "ERROR_UPLOAD",
     };
-    said(asked, code)
+    said(asked, &code.into())
 }
 
-pub(super) fn said(asked: &Asked, code: &str) -> Response<Body> {
+pub(super) fn said(asked: &Asked, code: &Code) -> Response<Body> {
     let sends_json = asked.content_type().is_some_and(|kind| kind.contains("json"));
     let is_json = JSON_WANTED.iter().any(|word| says(asked, word)) || sends_json;
     let is_open = OPEN_WANTED.iter().any(|word| says(asked, word));
-    Manner { is_json, is_open, ..Manner::default() }.code(code)
+    Manner { is_json, is_open, ..Manner::default() }.refuse(code)
 }
 
 fn says(asked: &Asked, word: &str) -> bool {

@@ -52,8 +52,18 @@ impl Desk {
         if patience.is_zero() {
             return self.look_at(order, &placed, above).await;
         }
+        // Whoever has its share of waiting requests already is told how things stand, and can ask again.
+        let Some(_seat) = self.wait_seat(&order.terms.tenant) else {
+            return self.look_at(order, &placed, above).await;
+        };
         let since = self.inner.clock.now();
-        let outcome = self.inner.engine.wait(&Placed { until: since + patience, ..placed }).await;
+        let waited = Placed { until: since + patience, ..placed };
+        let mut is_closing = self.inner.is_closing.subscribe();
+        let outcome = tokio::select! {
+            biased;
+            outcome = self.inner.engine.wait(&waited) => outcome,
+            _ = is_closing.wait_for(|is_closing| *is_closing) => Outcome::NotYet,
+        };
         let order = self.inner.engine.read(&order.key).await.ok().flatten().unwrap_or(order);
         Ok(self.seen(order, outcome, since, above))
     }

@@ -13,8 +13,8 @@ fn flavour(asked: &Asked, usual: Option<&str>) -> Flavour {
     flavour.unwrap_or(Flavour::TwoCaptcha)
 }
 
-pub(super) fn json_code(asked: &Asked, usual: Option<&str>, code: &str) -> Response<Body> {
-    let body = quittance_json::error(flavour(asked, usual), code).1;
+pub(super) fn json_code(asked: &Asked, usual: Option<&str>, code: &str, why: &str) -> Response<Body> {
+    let body = quittance_json::error_because(flavour(asked, usual), code, why);
     door::answer(StatusCode::OK, "application/json", body)
 }
 

@@ -7,7 +7,8 @@ use hyper::header::USER_AGENT;
 use quittance_json::Flavour;
 
 /// How CapSolver alone spells its task types.
-const CAP_SOLVER_SPELLINGS: [&str; 3] = ["ProxyLess", "ReCaptcha", "AntiTurnstile"];
+const CAP_SOLVER_SPELLINGS: [&str; 5] =
+    ["ProxyLess", "ReCaptcha", "AntiTurnstile", "VisionEngine", "Classification"];
 /// What the keys of its accounts begin with.
 const CAP_SOLVER_KEY: &str = "CAP-";
 /// What its own client says of itself; it sends types that others have, too.
@@ -21,6 +22,7 @@ pub(super) fn guess(headers: &HeaderMap, said: &Said) -> Flavour {
         || agent.contains("capsolver")
         || said.key().is_some_and(|key| key.starts_with(CAP_SOLVER_KEY))
         || said.type_name().is_some_and(is_spelled)
+        || said.has_cap_solver_fields()
         || said.task_id_text().is_some_and(is_uuid);
     if is_cap_solver {
         Flavour::CapSolver

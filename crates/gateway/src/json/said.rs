@@ -4,13 +4,12 @@
 use super::wrong::Wrong;
 use crate::desk::Wish;
 use crate::id::OrderId;
+use crate::order_options::{BadOption, OrderOptions};
 use crate::tenant::{Caller, without_suffix};
-use quittance_json::Flavour;
-use quittance_lifecycle::Reuse;
+use hyper::HeaderMap;
+use quittance_json::{Flavour, Wanted};
 use serde_json::{Map, Value};
 
-/// The task's own field for what the end of a key can say as well.
-const NO_CACHE: &str = "nocache";
 /// Written by some before any text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -32,12 +31,33 @@ impl Said {
         Value::Object(self.0).to_string()
     }
 
+    /// A field of the envelope. Some clients write `clientkey`, so case does not count; the exact spelling wins.
+    fn field(&self, name: &str) -> Option<&Value> {
+        self.0.get(name).or_else(|| {
+            let mut fields = self.0.iter();
+            fields.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+        })
+    }
+
+    fn take_field(&mut self, name: &str) -> Option<Value> {
+        let spelled = match self.0.contains_key(name) {
+            true => name.to_owned(),
+            false => self.0.keys().find(|found| found.eq_ignore_ascii_case(name))?.clone(),
+        };
+        self.0.remove(&spelled)
+    }
+
     pub(super) fn key(&self) -> Option<&str> {
-        self.0.get("clientKey")?.as_str()
+        self.field("clientKey")?.as_str()
+    }
+
+    /// Whether it is written as only CapSolver's clients write: an `appId` beside the task, or a `module` in it.
+    pub(super) fn has_cap_solver_fields(&self) -> bool {
+        self.field("appId").is_some() || self.task().is_some_and(|task| task.contains_key("module"))
     }
 
     fn task(&self) -> Option<&Map<String, Value>> {
-        self.0.get("task")?.as_object().filter(|task| !task.is_empty())
+        self.field("task")?.as_object().filter(|task| !task.is_empty())
     }
 
     pub(super) fn type_name(&self) -> Option<&str> {
@@ -45,48 +65,63 @@ impl Said {
     }
 
     pub(super) fn task_id_text(&self) -> Option<&str> {
-        self.0.get("taskId")?.as_str()
+        self.field("taskId")?.as_str()
     }
 
     /// The order that he means. What cannot be an id of ours is one that we do not know.
     pub(super) fn task_id(&self) -> Result<OrderId, Wrong> {
-        let id = self.0.get("taskId").and_then(quittance_json::read_task_id);
+        let id = self.field("taskId").and_then(quittance_json::read_task_id);
         id.and_then(OrderId::from_number).ok_or(Wrong::TaskUnknown)
     }
 
     /// In feedback, whether the answer was good.
     pub(super) fn is_good(&self) -> Result<bool, Wrong> {
-        let invalid = self.0.get("result").and_then(|result| result.get("invalid")).and_then(truth);
+        let invalid = self.field("result").and_then(|result| result.get("invalid")).and_then(truth);
         invalid.map(|is_invalid| !is_invalid).ok_or(Wrong::NoVerdict)
     }
 
-    pub(super) fn wish(mut self, flavour: Flavour) -> Result<Wish, Wrong> {
+    pub(super) fn wish(mut self, flavour: Flavour, headers: &HeaderMap) -> Result<Wish, Wrong> {
         let callback = self.callback()?.map(|url| (url, dialect(flavour)));
-        let Some(Value::Object(mut task)) = self.0.remove("task") else { return Err(Wrong::TaskAbsent) };
+        let Some(Value::Object(mut task)) = self.take_field("task") else { return Err(Wrong::TaskAbsent) };
         if task.is_empty() {
             return Err(Wrong::TaskAbsent);
         }
         // Who is to solve it stands beside the task, and belongs to it all the same.
-        if let Some(pool) = self.0.remove("languagePool").filter(|pool| pool != "en") {
+        if let Some(pool) = self.take_field("languagePool").filter(|pool| pool != "en") {
             task.entry("languagePool").or_insert(pool);
         }
-        let is_fresh_wanted = task.remove(NO_CACHE).as_ref().and_then(truth).unwrap_or(false);
-        let wanted = quittance_json::understand(&task)?;
-        let reuse = is_fresh_wanted.then_some(Reuse::Exclusive);
-        let no_stock = is_fresh_wanted;
-        let collected_in = crate::desk::COLLECTED_IN;
-        let (kind, params) = (wanted.kind, wanted.params);
-        Ok(Wish { kind, params, reuse, no_stock, collected_in, callback, ..Wish::default() })
+        let options = OrderOptions::read(headers, |name| option(self.field(name), task.get(name), name))?;
+        let Wanted { kind, params } = quittance_json::understand(&task)?;
+        Ok(Wish { kind, params, collected_in: crate::desk::COLLECTED_IN, callback, ..options.wish() })
     }
 
     /// Many write out that there is none.
     fn callback(&self) -> Result<Option<String>, Wrong> {
-        match self.0.get("callbackUrl") {
+        match self.field("callbackUrl") {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(url)) if url.is_empty() => Ok(None),
             Some(Value::String(url)) => Ok(Some(url.clone())),
             Some(_) => Err(Wrong::CallbackType),
         }
+    }
+}
+
+/// A field that is about the order, beside the task or inside it: many clients can only add to the task.
+fn option(
+    beside: Option<&Value>,
+    inside: Option<&Value>,
+    field: &'static str,
+) -> Result<Option<String>, BadOption> {
+    let read = |value: Option<&Value>| match value {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(Value::Bool(is_set)) => Ok(Some(u8::from(*is_set).to_string())),
+        Some(Value::Number(number)) => Ok(Some(number.to_string())),
+        Some(Value::Array(_) | Value::Object(_)) => Err(BadOption::Shape { field }),
+    };
+    match (read(beside)?, read(inside)?) {
+        (Some(beside), Some(inside)) if beside != inside => Err(BadOption::SaidTwice { field }),
+        (beside, inside) => Ok(beside.or(inside)),
     }
 }
 

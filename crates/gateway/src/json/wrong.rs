@@ -3,8 +3,10 @@
 
 use crate::codes;
 use crate::desk::Declined;
+use crate::order_options::BadOption;
 use quittance_engine::{Outcome, PlaceError};
 use quittance_json::{BadTask, Flavour};
+use quittance_lifecycle::BadRequest;
 use serde_json::Value;
 
 /// Some words quote a name that the client has made up, which may be as long as a request.
@@ -32,6 +34,8 @@ pub(super) enum Wrong {
     TaskAbsent,
     #[error(transparent)]
     BadTask(#[from] BadTask),
+    #[error(transparent)]
+    BadOption(#[from] BadOption),
     #[error("The callbackUrl must be a text")]
     CallbackType,
     #[error("The result must have a field `invalid` that is true or false")]
@@ -40,10 +44,16 @@ pub(super) enum Wrong {
     Declined(#[from] Declined),
     #[error("There is no such task, or it is not kept any longer")]
     TaskUnknown,
+    #[error(
+        "The record of this task is damaged: whether it was paid for is not known; the operator must look (`quittance dead list`)"
+    )]
+    Damaged,
     #[error("The captcha could not be solved")]
     Outcome(Outcome),
     #[error("Nothing can be accepted for the moment: send the task again")]
     Away,
+    #[error("The balance is not known for the moment: ask again in half a minute")]
+    BalanceNotKnown,
     #[error("The opposite has been reported before")]
     Contradicted,
     #[error("There is no answer to report on")]
@@ -75,18 +85,24 @@ impl Wrong {
             Self::NotJson { .. } | Self::NotAnObject => "ERROR_BAD_REQUEST",
             Self::Key => "ERROR_KEY_DOES_NOT_EXIST",
             Self::TaskAbsent => "ERROR_TASK_ABSENT",
-            Self::BadTask(BadTask::NoType) => "ERROR_TASK_NOT_SUPPORTED",
+            Self::Damaged => codes::DAMAGED,
+            Self::BadTask(BadTask::NoType)
+            | Self::Declined(Declined::Place(PlaceError::BadRequest(BadRequest::MisspeltKind { .. }))) => {
+                "ERROR_TASK_NOT_SUPPORTED"
+            }
+            Self::BadTask(BadTask::SaidTwice { .. }) => "ERROR_BAD_PARAMETERS",
             Self::BadTask(BadTask::NotBase64 { .. }) => "ERROR_IMAGE_TYPE_NOT_SUPPORTED",
             Self::Declined(
                 Declined::KindNotForYou { .. } | Declined::Place(PlaceError::UnknownKind { .. }),
             ) => "ERROR_TASK_NOT_SUPPORTED",
-            Self::CallbackType | Self::NoVerdict | Self::Declined(Declined::Callback(_)) => {
-                "ERROR_BAD_PARAMETERS"
-            }
+            Self::CallbackType
+            | Self::NoVerdict
+            | Self::BadOption(_)
+            | Self::Declined(Declined::Callback(_)) => "ERROR_BAD_PARAMETERS",
             Self::Declined(declined) => return codes::code_of_declined(declined).into(),
             Self::TaskUnknown => "ERROR_NO_SUCH_CAPCHA_ID",
             Self::Outcome(outcome) => return codes::code_of_outcome(outcome).into(),
-            Self::Away => "ERROR_NO_SLOT_AVAILABLE",
+            Self::Away | Self::BalanceNotKnown => "ERROR_NO_SLOT_AVAILABLE",
             Self::Contradicted => "ERROR_DUPLICATE_REPORT",
             Self::NothingToReport | Self::NotReported => "ERROR_REPORT_NOT_RECORDED",
         };
@@ -108,6 +124,9 @@ pub(crate) fn spelled(flavour: Flavour, code: &str) -> &str {
         code => code,
     };
     match (flavour, code) {
+        (Flavour::TwoCaptcha, codes::DOMAIN) => "ERROR_PAGEURL",
+        (Flavour::AntiCaptcha, codes::DOMAIN) => "ERROR_RECAPTCHA_INVALID_DOMAIN",
+        (Flavour::CapSolver, codes::DOMAIN) => "ERROR_INVALID_TASK_DATA",
         (Flavour::CapSolver, "ERROR_NO_SUCH_CAPCHA_ID") => "ERROR_TASKID_INVALID",
         (
             Flavour::CapSolver,

@@ -46,7 +46,7 @@ pub(super) struct Post {
 impl Post {
     pub(super) fn new(bars: &Thresholds) -> Self {
         let (here, fleet): (Vec<_>, Vec<_>) =
-            Rule::ALL.iter().copied().partition(|rule| matches!(rule, Rule::StoreAway));
+            Rule::ALL.iter().copied().partition(|rule| matches!(rule, Rule::StoreAway | Rule::StoreForgot));
         Self {
             fleet: Watchman::new(bars.clone(), fleet),
             here: Watchman::new(bars.clone(), here),
@@ -212,6 +212,9 @@ impl Lookout {
         let mut seen = self.inner.seen.lock().await;
         if let Some(note) = seen.post.own.iter_mut().find(is_it) {
             note.seen.get_or_insert(now);
+            if rule == Rule::StoreForgot.name() {
+                self.inner.desk.engine().forgetting_was_seen();
+            }
             return Ok(Some(note.clone()));
         }
         for _ in 0..WRITES_MAX {
@@ -240,7 +243,9 @@ impl Lookout {
         let mut readings = Readings {
             at: now,
             store_is_up: looks.store_is_up,
+            currency: desk.engine().currency().to_owned(),
             here: own.map(|signed| signed.card.name.clone()).unwrap_or_default(),
+            forgot: desk.engine().forgetting().map(|forgetting| forgetting.what),
             ..Readings::default()
         };
         if !looks.store_is_up {
@@ -269,7 +274,7 @@ impl Lookout {
             _ if paused.peek().is_some() => Health::Paused {
                 code: paused.find_map(|vitals| vitals.pause_code.clone()).unwrap_or_default(),
             },
-            ProviderState::Shut { is_broken: true, .. } => Health::Broken,
+            ProviderState::Tripped { .. } => Health::Broken,
             _ => Health::Well,
         }
     }
@@ -285,7 +290,7 @@ impl Lookout {
                 is_on: sheet.spec.is_on,
                 budget: sheet.spec.budget,
                 spent_this_hour: spent_this_hour(&sheet.spent, now).money,
-                price: sheet.price,
+                price: pool.price,
                 level,
                 fresh,
                 missed: pool.demand.missed,

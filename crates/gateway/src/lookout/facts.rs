@@ -190,6 +190,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) sample: Option<Sample>,
     pub(crate) today: Tally,
     pub(crate) saved: Money,
+    pub(crate) currency: &'a str,
     pub(crate) account: Option<Account>,
     pub(crate) provider: (&'a str, ProviderState),
     pub(crate) pools: Vec<PoolShown>,

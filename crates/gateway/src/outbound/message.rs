@@ -3,11 +3,11 @@
 
 use crate::codes::code_of_outcome;
 use crate::id::OrderId;
-use crate::json::spelled;
+use crate::json::{finished_task, solution_of, spelled};
 use bytes::Bytes;
 use hyper::{Method, Uri};
 use quittance_engine::Outcome;
-use quittance_json::{Finished, Flavour, TaskId, reply, solution};
+use quittance_json::{Flavour, TaskId, reply};
 use quittance_lifecycle::{Listener, Order, Timestamp};
 
 /// The form in which CaptchaAI calls: everything in the address.
@@ -30,7 +30,9 @@ impl Message {
         order: &Order,
         outcome: &Outcome,
         listener: &Listener,
+        dialect: &str,
         now: Timestamp,
+        currency: &str,
     ) -> Option<Self> {
         // Whoever took an answer from the stock knows it by another id than whoever had placed the order.
         let is_from_stock =
@@ -40,18 +42,25 @@ impl Message {
             let uri = listener.url.parse().ok()?;
             Some(Self { method: Method::POST, uri, content_type: Some(content_type), body: body.into() })
         };
-        match listener.dialect.as_str() {
+        match dialect {
             TWO_CAPTCHA => post("application/x-www-form-urlencoded", pairs(id, outcome)),
             CAPTCHAAI => {
                 let uri = with_query(&listener.url, &pairs(id, outcome)).parse().ok()?;
                 Some(Self { method: Method::GET, uri, content_type: None, body: Bytes::new() })
             }
-            V1 => post("application/json", crate::v1::told(order, id, outcome, now)?),
+            V1 => post("application/json", crate::v1::told(order, id, outcome, now, currency)?),
             other => {
                 let flavour = Flavour::parse(other.strip_prefix("json:")?)?;
                 post("application/json", json(flavour, order, id, outcome))
             }
         }
+    }
+}
+
+impl Message {
+    /// What is signed: the body, or the query of a message that has none, without the question mark.
+    pub(super) fn payload(&self) -> &[u8] {
+        if self.method == Method::GET { self.uri.query().unwrap_or_default().as_bytes() } else { &self.body }
     }
 }
 
@@ -81,16 +90,8 @@ fn json(flavour: Flavour, order: &Order, id: OrderId, outcome: &Outcome) -> Stri
     let Outcome::Answered(answer) = outcome else {
         return reply::callback_error(flavour, spelled(flavour, &code_of_outcome(outcome)), task);
     };
-    let solution = solution(flavour, &order.terms.kind, &answer.goods);
-    let finished = Finished {
-        id: task,
-        solution: &solution,
-        cost_micros: answer.cost.0,
-        created_ms: order.placed.as_millis(),
-        ended_ms: answer.earliest.as_millis(),
-        ip: "0.0.0.0",
-    };
-    reply::callback_ready(flavour, &finished)
+    let solution = solution_of(flavour, order, answer);
+    reply::callback_ready(flavour, &finished_task(id, order, answer, &solution))
 }
 
 #[cfg(test)]

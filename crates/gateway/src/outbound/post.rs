@@ -18,7 +18,7 @@ impl Outbound {
             content_type: Some("application/json"),
             body: body.to_owned().into(),
         };
-        let signed = sign::sign(&webhook.secret, id.to_owned(), self.clock.now(), &message.body);
+        let signed = sign::sign(&webhook.secret, id.to_owned(), self.clock.now(), message.payload());
         let call = self.caller.call(&message, &signed, &allowed);
         match tokio::time::timeout(self.settings().wait, call).await {
             Ok(Ok(status)) if status.is_success() => Ok(()),

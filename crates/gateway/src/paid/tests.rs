@@ -2,8 +2,8 @@
 
 use super::*;
 use quittance_lifecycle::{
-    Decision, Delivery, Draft, Event, Fault, Gate, Goods, KeySettings, Placement, Policy, PollOutcome, Reuse,
-    SubmitOutcome, WithoutWord, Word, place, transition,
+    Decision, Delivery, Draft, Event, Evidence, Fault, Gate, Goods, KeySettings, Placement, Policy,
+    PollOutcome, Reuse, SubmitOutcome, WithoutWord, Word, place, transition,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fn policy() -> Policy {
 
 fn placed(reuse: Reuse) -> Order {
     let mut draft = Draft::new("anna").with("sitekey", "s").with("pageurl", "https://shop.example.com/");
-    draft.reuse = reuse;
+    draft.reuse = Some(reuse);
     let kind = quittance_catalog::kind("turnstile").unwrap();
     let (key, terms) = draft.check(&kind, KeySettings::default(), &policy(), START, 7).unwrap();
     match place(None, key, &Arc::new(terms), START, &policy()) {
@@ -45,8 +45,13 @@ fn accepted(attempt: u32) -> Event {
 }
 
 fn answered(attempt: u32) -> Event {
-    let delivery = Delivery { goods: Goods::text("token"), solved_at: None, cost: Money(2_990) };
-    Event::CalledBack { attempt, task: None, word: Word::Answered(delivery) }
+    let delivery = Delivery { goods: Goods::text("token"), solved_at: None, cost: Some(Money(2_990)) };
+    Event::CalledBack { attempt, task: None, word: Word::Answered(delivery), receipt: None }
+}
+
+/// The answer reaches its caller.
+fn collected(order: &Order) -> Event {
+    Event::Claimed { by: order.key, min_life: Duration::ZERO }
 }
 
 /// What is told of each attempt: its number, its task, why, what became of it, and who got it.
@@ -59,16 +64,18 @@ fn told(order: &Order) -> Vec<(u32, Option<String>, String, &'static str, String
 
 #[test]
 fn the_first_attempt_goes_to_whoever_placed_the_order() {
-    let order = live(placed(Reuse::Shared), &[(0, WAKE), (1, accepted(1)), (9, answered(1))]);
+    let waiting = live(placed(Reuse::Shared), &[(0, WAKE), (1, accepted(1)), (9, answered(1))]);
+    assert_eq!(paid(&waiting)[0].who, Who::Nobody("no caller has come for it yet"));
+    let order = live(waiting.clone(), &[(10, collected(&waiting))]);
     let [only] = &paid(&order)[..] else { panic!("{order:?}") };
-    assert_eq!((only.task.as_deref(), only.cost), (Some("task-1"), Money(2_990)));
+    assert_eq!((only.task.as_deref(), only.cost), (Some("task-1"), Some(Money(2_990))));
     assert_eq!((only.why.as_str(), only.state), ("the first of the order", State::Answered));
     assert_eq!((&only.who, only.sent, only.is_possible_double), (&Who::Caller, START, false));
 }
 
 #[test]
 fn a_refusal_is_no_payment_and_the_attempt_after_it_says_why_it_was_made() {
-    let busy = SubmitOutcome::Refused(Fault::new(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"));
+    let busy = SubmitOutcome::Rejected(Fault::new(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"));
     let order =
         live(placed(Reuse::Shared), &[(0, WAKE), (1, submitted(1, busy)), (30, WAKE), (31, accepted(2))]);
     let [only] = &paid(&order)[..] else { panic!("{order:?}") };
@@ -78,7 +85,7 @@ fn a_refusal_is_no_payment_and_the_attempt_after_it_says_why_it_was_made() {
 
 #[test]
 fn a_refusal_that_nobody_understands_is_no_payment_either() {
-    let odd = SubmitOutcome::Refused(Fault::new(FaultClass::UnknownCode, "ERROR_BLUE_MOON"));
+    let odd = SubmitOutcome::Rejected(Fault::new(FaultClass::UnknownCode, "ERROR_BLUE_MOON"));
     let steps = [(0, WAKE), (1, submitted(1, odd)), (30, WAKE), (31, accepted(2))];
     let order = live(placed(Reuse::Shared), &steps);
     let [only] = &paid(&order)[..] else { panic!("{order:?}") };
@@ -98,7 +105,7 @@ fn what_a_person_has_replayed_says_so_also_if_it_waited_for_word_first() {
         other => panic!("{other:?}"),
     };
     let doubtful = step(placed(Reuse::Shared), 0, WAKE);
-    let mut order = step(doubtful, 1, submitted(1, SubmitOutcome::Unknown));
+    let mut order = step(doubtful, 1, submitted(1, SubmitOutcome::InDoubt(Evidence::default())));
     for at in [100, 200] {
         if order.phase.is_open() {
             order = step(order, at, WAKE);
@@ -121,6 +128,7 @@ fn a_task_that_came_to_nothing_is_named_and_is_no_double() {
     let polled = Event::Polled { attempt: 1, asked: START, outcome: unsolvable };
     let steps = [(0, WAKE), (1, accepted(1)), (9, polled), (9, WAKE), (10, accepted(2)), (20, answered(2))];
     let order = live(placed(Reuse::Shared), &steps);
+    let order = live(order.clone(), &[(21, collected(&order))]);
     let [first, second] = &paid(&order)[..] else { panic!("{order:?}") };
     assert_eq!((first.task.as_deref(), first.state), (Some("task-1"), State::Faulted));
     assert_eq!(first.who, Who::Nobody("it came to no answer"));
@@ -130,7 +138,10 @@ fn a_task_that_came_to_nothing_is_named_and_is_no_double() {
 
 #[test]
 fn an_attempt_after_a_doubt_may_have_been_paid_for_twice_and_says_so() {
-    let order = live(placed(Reuse::Shared), &[(0, WAKE), (1, submitted(1, SubmitOutcome::Unknown))]);
+    let order = live(
+        placed(Reuse::Shared),
+        &[(0, WAKE), (1, submitted(1, SubmitOutcome::InDoubt(Evidence::default())))],
+    );
     let [doubt] = &paid(&order)[..] else { panic!("{order:?}") };
     assert_eq!((doubt.state, &doubt.task), (State::InDoubt, &None));
     let waited = live(order, &[(200, WAKE), (230, WAKE), (231, accepted(2)), (240, answered(2))]);
@@ -141,7 +152,7 @@ fn an_attempt_after_a_doubt_may_have_been_paid_for_twice_and_says_so() {
     // The word comes at last: both are known now, and what is left over goes to the shelf.
     let settled = live(waited, &[(241, answered(1))]);
     let [late, second] = &paid(&settled)[..] else { panic!("{settled:?}") };
-    assert_eq!((late.state, &late.who, late.cost), (State::Answered, &Who::Shelf, Money(2_990)));
+    assert_eq!((late.state, &late.who, late.cost), (State::Answered, &Who::Shelf, Some(Money(2_990))));
     assert!(second.is_possible_double, "it was one when it was made");
     let stocked = live(settled, &[(241, Event::Stocked { attempt: 1 })]);
     let spare = stocked.key.spare(stocked.born, 1);
@@ -150,7 +161,7 @@ fn an_attempt_after_a_doubt_may_have_been_paid_for_twice_and_says_so() {
 
 #[test]
 fn a_doubt_whose_adapter_said_what_it_saw_is_one_all_the_same() {
-    let reset = SubmitOutcome::Refused(Fault::new(FaultClass::Unknown, "CONNECTION_LOST"));
+    let reset = SubmitOutcome::InDoubt(Evidence::new("CONNECTION_LOST"));
     let steps = [(0, WAKE), (1, submitted(1, reset)), (200, WAKE), (230, WAKE), (231, accepted(2))];
     let order = live(placed(Reuse::Shared), &steps);
     let [_, second] = &paid(&order)[..] else { panic!("{order:?}") };
@@ -185,6 +196,7 @@ fn what_came_from_the_shelf_was_paid_for_by_another_order() {
 #[test]
 fn an_answer_of_a_life_that_is_over_still_has_its_owner() {
     let first = live(placed(Reuse::Shared), &[(0, WAKE), (1, accepted(1)), (9, answered(1))]);
+    let first = live(first.clone(), &[(10, collected(&first))]);
     let later = START + Duration::from_secs(900);
     let again = match place(Some(&first), first.key, &first.terms, later, &policy()) {
         Placement::Commit { advance, .. } => advance.next,

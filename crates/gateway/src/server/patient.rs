@@ -5,7 +5,7 @@ use super::Limits;
 use std::io::{self, ErrorKind};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -13,7 +13,14 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// Where the conversation is. The stream and whoever answers share it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stage(Arc<AtomicU8>);
+pub(super) struct Stage(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    stage: AtomicU8,
+    /// Whether the sender has shown a key.
+    is_known: AtomicBool,
+}
 
 /// He has just come. A machine that is busy may find his first words only when his time would be up, so that begins anew
 /// with them.
@@ -22,12 +29,41 @@ const NEW: u8 = 0;
 const HEAD: u8 = 1;
 const ANSWERING: u8 = 2;
 const IDLE: u8 = 3;
+/// The body is on its way, or the answer is held back.
+const PAUSED: u8 = 4;
+
+/// How long a connection that has shown no key may stay open between two requests.
+const STRANGER_IDLE_WAIT: Duration = Duration::from_secs(10);
 
 impl Stage {
     /// He is being answered for as long as what this returns lives.
     pub(super) fn begin_answer(&self) -> Answering {
-        self.0.store(ANSWERING, Ordering::Relaxed);
+        self.set(ANSWERING);
         Answering(self.clone())
+    }
+
+    fn set(&self, stage: u8) {
+        self.0.stage.store(stage, Ordering::Relaxed);
+    }
+
+    /// Waits for the caller, or for nothing, in the middle of an answer.
+    pub(super) async fn paused<T>(&self, waiting: impl Future<Output = T>) -> T {
+        self.set(PAUSED);
+        let waited = waiting.await;
+        self.set(ANSWERING);
+        waited
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.now() == IDLE
+    }
+
+    pub(super) fn is_answering(&self) -> bool {
+        self.now() == ANSWERING
+    }
+
+    pub(super) fn set_known(&self) {
+        self.0.is_known.store(true, Ordering::Relaxed);
     }
 
     /// Whether he has said nothing yet.
@@ -37,13 +73,14 @@ impl Stage {
 
     /// Says whether these are the first words of a head.
     fn begin_head(&self) -> bool {
-        let is_first =
-            |waiting| self.0.compare_exchange(waiting, HEAD, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let is_first = |waiting| {
+            self.0.stage.compare_exchange(waiting, HEAD, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        };
         is_first(IDLE) || is_first(NEW)
     }
 
     fn now(&self) -> u8 {
-        self.0.load(Ordering::Relaxed)
+        self.0.stage.load(Ordering::Relaxed)
     }
 }
 
@@ -52,7 +89,7 @@ pub(super) struct Answering(Stage);
 
 impl Drop for Answering {
     fn drop(&mut self) {
-        self.0.0.store(IDLE, Ordering::Relaxed);
+        self.0.set(IDLE);
     }
 }
 
@@ -83,7 +120,8 @@ impl<S> Patient<S> {
         let stage = self.stage.now();
         let wait = match stage {
             NEW | HEAD => self.read_wait,
-            IDLE => self.idle_wait,
+            IDLE if self.stage.0.is_known.load(Ordering::Relaxed) => self.idle_wait,
+            IDLE => self.idle_wait.min(STRANGER_IDLE_WAIT),
             _ => {
                 self.timed = None;
                 return Ok(());

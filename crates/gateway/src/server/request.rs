@@ -1,8 +1,9 @@
 //! One request: read whole, within its limits; handed to the house; and whatever happens there, answered.
 
 use super::patient::Answering;
-use super::{House, Server, State, count, reached};
+use super::{House, Server, Shared, State, Visitor, count, reached};
 use crate::door::{Asked, Body, FLAVOURS};
+use crate::wrong_keys::{Shown, Visit};
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use http_body_util::{BodyExt, Either, StreamBody};
@@ -40,14 +41,22 @@ pub(crate) enum Turned {
 type Whole = (Bytes, Option<OwnedSemaphorePermit>);
 
 impl Server {
-    pub(super) async fn attend<H: House>(&self, house: &H, request: Request<Incoming>) -> Response<Body> {
+    pub(super) async fn attend<H: House>(
+        &self,
+        house: &H,
+        request: Request<Incoming>,
+        visitor: &Visitor,
+    ) -> Response<Body> {
         let tally = &self.shared.tally;
         count(&tally.requests);
         let began = Instant::now();
         let (head, body) = request.into_parts();
         let mut asked = arrived(head);
+        let (guest, is_alone) = (Arc::clone(&visitor.guest), house.has_one_tenant());
+        let visit = Visit::new(visitor.address, move |shown| guest.is_known_as(shown, is_alone));
+        asked.head.extensions.insert(Arc::clone(&visit));
         let (method, route) = (asked.head.method.clone(), house.route(&asked));
-        let answer = match self.read(&asked.head, body).await {
+        let answer = match visitor.stage.paused(self.read(&asked.head, body)).await {
             Ok((body, room)) => {
                 asked.body = body;
                 let answer = self.ask(house, asked).await;
@@ -60,13 +69,18 @@ impl Server {
                 answer
             }
         };
+        if let Shown::WrongKey(pause) = visit.found() {
+            visitor.stage.paused(tokio::time::sleep(pause)).await;
+        }
         let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         tracing::debug!(%method, route, status = answer.status().as_u16(), ms, "answered");
         answer
     }
 
     async fn ask<H: House>(&self, house: &H, asked: Asked) -> Response<Body> {
-        let Ok(_place) = self.shared.requests.try_acquire() else {
+        let Shared { requests, own_requests, .. } = &*self.shared;
+        let seats = if house.has_own_seat(&asked) { own_requests } else { requests };
+        let Ok(_place) = seats.try_acquire() else {
             return self.turn_away(house, &asked, Turned::Overloaded);
         };
         let kept = kept(&asked);
@@ -158,14 +172,27 @@ impl Server {
     }
 }
 
-/// What has arrived so far. Who has written a slash too much, as many do who put an address together, is understood.
+/// What has arrived so far. Clients that put an address together from parts write a slash too many, or a blank at the end:
+/// `//createTask`, `/createTask%20`. Both are understood.
 fn arrived(head: Parts) -> Asked {
-    let path = head.uri.path().trim_start_matches('/');
+    let path = trimmed(head.uri.path()).trim_start_matches('/');
     let (first, rest) = path.split_once('/').unwrap_or((path, ""));
     let flavour = FLAVOURS.into_iter().find(|flavour| flavour.eq_ignore_ascii_case(first));
     let path = if flavour.is_some() { rest.trim_start_matches('/') } else { path };
     let content_type = head.headers.get(CONTENT_TYPE).cloned();
     Asked { path: format!("/{path}"), head, flavour, content_type, body: Bytes::new() }
+}
+
+/// Without the white space at its end, which a path can only hold percent-encoded.
+fn trimmed(mut path: &str) -> &str {
+    const BLANKS: [&str; 4] = ["%20", "%09", "%0a", "%0d"];
+    let ends_blank = |path: &str| {
+        BLANKS.iter().any(|blank| path.len() >= 3 && path[path.len() - 3..].eq_ignore_ascii_case(blank))
+    };
+    while path.is_char_boundary(path.len().saturating_sub(3)) && ends_blank(path) {
+        path = &path[..path.len() - 3];
+    }
+    path
 }
 
 /// What is kept of a request for the worst case: as little as it takes to tell its caller. In particular it must not keep

@@ -130,6 +130,7 @@ pub(super) async fn me(State(room): State<Room>, Tenanted(caller): Tenanted) -> 
 pub(super) enum ShownShape {
     Text,
     PageAddress,
+    VendorAddress,
     File,
 }
 
@@ -185,6 +186,7 @@ fn shown(kind: &Kind) -> ShownKind {
         let (shape, bounds) = match field.shape {
             Shape::Text => (ShownShape::Text, None),
             Shape::PageAddress => (ShownShape::PageAddress, None),
+            Shape::VendorAddress => (ShownShape::VendorAddress, None),
             Shape::File { bytes_min, bytes_max } => (ShownShape::File, Some((bytes_min, bytes_max))),
         };
         ShownField {
@@ -274,6 +276,9 @@ pub(super) struct Readiness {
     serving: bool,
     /// Whether the store answers.
     store: bool,
+    /// What the store has lost, if it does not answer because of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
 }
 
 /// Whether work should be sent here
@@ -293,7 +298,9 @@ pub(super) async fn ready(State(room): State<Room>) -> Response {
         && !room.desk.engine().store_was_away(STORE_TROUBLE);
     let ready = serving && store;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    super::json(status, &Readiness { ready, serving, store })
+    let forgetting = room.desk.engine().forgetting().filter(|_| !store);
+    let why = forgetting.map(|forgetting| forgetting.what);
+    super::json(status, &Readiness { ready, serving, store, why })
 }
 
 /// This document

@@ -53,12 +53,12 @@ pub(super) struct NodeState {
 /// The account with the provider, as it was told a moment ago.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownAccount {
-    /// In the provider's currency; absent where it is not told.
+    /// In `currency`; `null` where it is not known.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     balance: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     balance_micros: Option<u64>,
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
     /// Of a provider that sells threads.
     #[serde(skip_serializing_if = "Option::is_none")]
     threads: Option<ShownThreads>,
@@ -96,7 +96,7 @@ pub(super) async fn state(State(room): State<Room>, _: Operator) -> Response {
         ignored: engine.ignored().into_iter().map(|(why, count)| (reason(why), count)).collect(),
         panics: engine.panics(),
         unreadable: engine.unreadable(),
-        streams: super::events::STREAMS_MAX - room.streams.available_permits(),
+        streams: room.streams.taken() + room.operators_streams.taken(),
     };
     super::json(StatusCode::OK, &state)
 }
@@ -130,6 +130,7 @@ pub(super) async fn account(State(room): State<Room>, _: Operator) -> Response {
     let shown = ShownAccount {
         balance: account.balance.map(decimal),
         balance_micros: account.balance.map(|balance| balance.0),
+        currency: room.desk.engine().currency().to_owned(),
         threads: account
             .threads
             .map(|threads| ShownThreads { total: threads.total, working: threads.working }),

@@ -78,6 +78,9 @@ impl FromRequestParts<Room> for Asked {
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Audit {
+    /// What every cost is in.
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
     /// In the order of their orders' keys.
     entries: Vec<PaidAttempt>,
     /// Records that could not be understood, and may hold more.
@@ -112,10 +115,10 @@ pub(super) struct PaidAttempt {
     /// `faulted` or `trailing`.
     #[schema(pattern = "^[a-z_]+$")]
     state: &'static str,
-    /// What its answer cost, as far as it is known.
+    /// What its answer cost; `null` if that is not known, or if it has no answer.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
-    cost: String,
-    cost_micros: u64,
+    cost: Option<String>,
+    cost_micros: Option<u64>,
     /// Who got the answer.
     who: String,
     /// In whose name it was taken from the shelf.
@@ -145,8 +148,8 @@ impl PaidAttempt {
             sent_ms: paid.sent.as_millis(),
             why: paid.why,
             state: paid.state.name(),
-            cost: decimal(paid.cost),
-            cost_micros: paid.cost.0,
+            cost: paid.cost.map(decimal),
+            cost_micros: paid.cost.map(|cost| cost.0),
             who: paid.who.words(&terms.tenant),
             taken_by,
             possible_double: paid.is_possible_double,
@@ -158,6 +161,7 @@ impl Room {
     /// One page of them.
     async fn audited(&self, asked: Asked) -> Result<Audit, StoreError> {
         let Asked { from, to, mut after, limit } = asked;
+        let currency = self.desk.engine().currency().to_owned();
         let (mut entries, mut unreadable) = (Vec::new(), 0);
         for _ in 0..PAGES_MAX {
             let page = self.desk.engine().list(Which::All, after.as_ref(), PAGE).await?;
@@ -172,7 +176,7 @@ impl Room {
                 };
                 if entries.len() >= limit {
                     let next = after.map(|key| key.to_string());
-                    return Ok(Audit { entries, unreadable, next });
+                    return Ok(Audit { currency, entries, unreadable, next });
                 }
                 after = Some(order.key);
                 for mut paid in paid(&order) {
@@ -184,10 +188,10 @@ impl Room {
                 }
             }
             if is_last {
-                return Ok(Audit { entries, unreadable, next: None });
+                return Ok(Audit { currency, entries, unreadable, next: None });
             }
         }
-        Ok(Audit { entries, unreadable, next: after.map(|key| key.to_string()) })
+        Ok(Audit { currency, entries, unreadable, next: after.map(|key| key.to_string()) })
     }
 
     /// What went to the shelf as an order of its own has a story there, while it is on record.

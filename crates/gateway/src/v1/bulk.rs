@@ -62,9 +62,12 @@ pub(super) struct DryRun {
     letters: u64,
     /// How many of them may be paid for.
     would_pay: u64,
+    /// What all money is in.
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
     /// What that would cost, by what answers of the same kind have cost lately, in millionths.
     cost_micros: u64,
-    /// How many of those that may be paid for nobody knows the price of: they are not in `cost_micros`.
+    /// How many of those that may be paid for have no known price: they are not in `cost_micros`.
     unpriced: u64,
     /// How many may be paid for although an earlier attempt may have been paid for, too.
     may_pay_twice: u64,
@@ -275,6 +278,7 @@ impl Room {
         let prices = self.prices().await?;
         let mut told = DryRun {
             dry_run: true,
+            currency: self.desk.engine().currency().to_owned(),
             letters: 0,
             would_pay: 0,
             cost_micros: 0,
@@ -306,15 +310,17 @@ impl Room {
         };
         let Some(letter) = found.order.letter() else { return };
         told.letters += 1;
-        told.spent_micros = told.spent_micros.saturating_add(letter.spent.0);
+        told.spent_micros = told.spent_micros.saturating_add(letter.spent.unwrap_or_default().0);
         *told.by_cause.entry(letter.cause.name()).or_default() += 1;
         let engine = self.desk.engine();
         let replay = engine.on_replay(&found.order).filter(|_| deed == Deed::Replay);
         told.not_allowed += u64::from(replay == Some(OnReplay::NotAllowed));
-        if let (Some(replay), Some(price)) = (replay, prices.on_replay(engine, &found.order)) {
+        if let Some(replay) = replay.filter(|replay| replay.may_pay()) {
             told.would_pay += 1;
-            told.cost_micros = told.cost_micros.saturating_add(price.0);
-            told.unpriced += u64::from(price.0 == 0);
+            match prices.of(&found.order) {
+                Some(price) => told.cost_micros = told.cost_micros.saturating_add(price.0),
+                None => told.unpriced += 1,
+            }
             // Whoever waits first, or asks for what is there, buys all the same if no word comes.
             let is_second =
                 matches!(replay, OnReplay::MayPayTwice | OnReplay::GoesOn | OnReplay::WaitsFirst { .. });

@@ -3,13 +3,13 @@
 
 use super::Room;
 use super::problem::{Code, Refused};
-use crate::{Caller, OrderId};
+use crate::wrong_keys::Visit;
+use crate::{Caller, OrderId, order_options};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use hyper::header::{AUTHORIZATION, HeaderMap};
 use quittance_lifecycle::Key;
-use quittance_lifecycle::terms::IDEMPOTENCY_KEY_BYTES_MAX;
 use std::time::Duration;
 
 /// The longest that one request may wait.
@@ -33,17 +33,20 @@ impl FromRequestParts<Room> for Tenanted {
     async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
         let tenants = room.desk.tenants();
         let key = shown(&parts.headers);
-        if let Some(caller) = key.and_then(|key| tenants.caller(key).ok()) {
+        let caller = key.and_then(|key| tenants.caller(key).ok()).or_else(|| tenants.local());
+        if let Some(caller) = caller {
+            Visit::note_tenant(&parts.extensions, caller.tenant.name());
             return Ok(Self(caller));
-        }
-        if let Some(local) = tenants.local() {
-            return Ok(Self(local));
         }
         match key {
             Some(key) if tenants.is_admin(key) => {
+                Visit::note_operator(&parts.extensions);
                 Err(Code::Forbidden.because("This is the operator's key. It places and reads no orders."))
             }
-            Some(_) => Err(Code::Unauthorized.because("Nobody has this key.")),
+            Some(key) => {
+                Visit::note_wrong(&parts.extensions, key, room.desk.wrong_keys());
+                Err(Code::Unauthorized.because("Nobody has this key."))
+            }
             None => Err(Code::Unauthorized.because("No key was sent.")),
         }
     }
@@ -59,13 +62,18 @@ impl FromRequestParts<Room> for Operator {
         let tenants = room.desk.tenants();
         let key = shown(&parts.headers);
         if tenants.is_admin(key.unwrap_or_default()) {
+            Visit::note_operator(&parts.extensions);
             return Ok(Self);
         }
-        match key.map(|key| tenants.caller(key)) {
-            Some(Ok(_)) => {
+        match key.map(|key| (key, tenants.caller(key))) {
+            Some((_, Ok(caller))) => {
+                Visit::note_tenant(&parts.extensions, caller.tenant.name());
                 Err(Code::Forbidden.because("This is a tenant's key, and the operator's is needed."))
             }
-            Some(Err(_)) => Err(Code::Unauthorized.because("Nobody has this key.")),
+            Some((key, Err(_))) => {
+                Visit::note_wrong(&parts.extensions, key, room.desk.wrong_keys());
+                Err(Code::Unauthorized.because("Nobody has this key."))
+            }
             None => Err(Code::Unauthorized.because("No key was sent.")),
         }
     }
@@ -78,7 +86,8 @@ impl FromRequestParts<Room> for Watcher {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, room: &Room) -> Result<Self, Refused> {
-        if Operator::from_request_parts(parts, room).await.is_ok() {
+        if room.desk.tenants().is_admin(shown(&parts.headers).unwrap_or_default()) {
+            Visit::note_operator(&parts.extensions);
             return Ok(Self(None));
         }
         Tenanted::from_request_parts(parts, room).await.map(|Tenanted(caller)| Self(Some(caller)))
@@ -166,19 +175,8 @@ impl FromRequestParts<Room> for Chosen {
     type Rejection = Refused;
 
     async fn from_request_parts(parts: &mut Parts, _room: &Room) -> Result<Self, Refused> {
-        let mut given = parts.headers.get_all("idempotency-key").iter();
-        let Some(key) = given.next() else { return Ok(Self(None)) };
-        let is_visible = key.as_bytes().iter().all(u8::is_ascii_graphic);
-        let is_sized = (1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len());
-        match key.to_str() {
-            Ok(key) if is_visible && is_sized && given.next().is_none() => Ok(Self(Some(key.to_owned()))),
-            _ => Err(Refused::bad(
-                "Idempotency-Key",
-                format!(
-                    "It must be given once, with 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters."
-                ),
-            )),
-        }
+        let key = order_options::key_in_header(&parts.headers);
+        key.map(Self).map_err(|bad| Refused::bad("Idempotency-Key", bad.to_string()))
     }
 }
 

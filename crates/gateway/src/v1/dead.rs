@@ -24,7 +24,6 @@ use quittance_ports::{StoreError, Unreadable, Which};
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 use std::sync::Arc;
-use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
 
 /// How many letters are written at once.
@@ -250,7 +249,7 @@ struct Export {
     filter: LetterFilter,
     walk: Walk,
     is_over: bool,
-    _permit: OwnedSemaphorePermit,
+    _permit: crate::seats::Seat,
 }
 
 impl Export {
@@ -300,7 +299,7 @@ pub(super) async fn export(
     _: Operator,
     asked: AskedLetters,
 ) -> Result<Response, Refused> {
-    let _permit = room.stream_permit()?;
+    let _permit = room.stream_seat(None)?;
     let walk = Walk::without_end(Which::Dead, asked.after);
     let export = Export { room, filter: asked.filter, walk, is_over: false, _permit };
     let lines = stream::unfold(export, |mut export| async {

@@ -7,6 +7,7 @@ use super::orders::{not_seen, store_trouble};
 use super::problem::{Code, Refused, problems};
 use super::shown::{Change, Source};
 use crate::desk::is_his;
+use crate::seats::Seat;
 use crate::{Caller, OrderId, Seen};
 use axum::extract::State;
 use axum::response::Response;
@@ -15,7 +16,7 @@ use hyper::body::{Body, Frame};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::Outcome;
 use quittance_lifecycle::{Key, Order, Timestamp};
-use quittance_ports::Watch;
+use quittance_ports::{StoreError, Watch};
 use serde::Serialize;
 use std::convert::Infallible;
 use std::fmt::Write;
@@ -24,13 +25,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use utoipa::ToSchema;
 
 /// How many live streams there may be at once.
 pub(super) const STREAMS_MAX: usize = 1024;
+/// And of the operator, beside them.
+pub(super) const OPERATORS_STREAMS_MAX: usize = 64;
 /// How often a silent stream says that it is alive; and how often an order is looked at: another node may have moved it on.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The first words of every stream: how soon a client that was cut off may come back.
@@ -57,7 +59,7 @@ pub(super) struct OrderEvent {
 pub(super) struct ChangeEvent {
     #[schema(pattern = "^(change|lagged)$")]
     event: String,
-    /// A Change, or how many were `missed`, in JSON.
+    /// A Change; or, after changes were missed, `missed`: how many, for the operator, and null for a tenant. In JSON.
     data: String,
 }
 
@@ -83,11 +85,11 @@ pub(super) async fn watch_one(
     // Whatever is written from here on is heard, and what is read next is at least as new.
     let heard = room.desk.hub().watch();
     let key = room.desk.find(&caller, id).await.map_err(not_seen)?.key;
-    let _permit = room.stream_permit()?;
+    let _seat = room.stream_seat(Some(caller.tenant.name()))?;
     // Other nodes tell us nothing of what they write, but of the end everybody hears.
     let watch = room.desk.engine().watch(&key).await.map_err(|error| store_trouble(&error))?;
     let watched = Watched::One { caller, id, key, told: None, watch };
-    Ok(stream(Live { room, heard, watched, _permit, is_greeted: false, is_over: false }))
+    Ok(stream(Live { room, heard, watched, _seat, is_greeted: false, is_over: false }))
 }
 
 /// Watches all orders of the caller
@@ -109,22 +111,26 @@ pub(super) async fn watch_all(
     Watcher(caller): Watcher,
 ) -> Result<Response, Refused> {
     let heard = room.desk.hub().watch();
-    let _permit = room.stream_permit()?;
     let tenant = caller.map(|caller| caller.tenant.name().to_owned());
+    let _seat = room.stream_seat(tenant.as_deref())?;
     Ok(stream(Live {
         room,
         heard,
         watched: Watched::All { tenant },
-        _permit,
+        _seat,
         is_greeted: false,
         is_over: false,
     }))
 }
 
 impl Room {
-    pub(super) fn stream_permit(&self) -> Result<OwnedSemaphorePermit, Refused> {
-        let permit = Arc::clone(&self.streams).try_acquire_owned();
-        permit.map_err(|_| Code::TooManyStreams.plain().again_in(KEEP_ALIVE))
+    /// A seat for a live stream of this tenant, or of the operator, who has seats of his own.
+    pub(super) fn stream_seat(&self, tenant: Option<&str>) -> Result<Seat, Refused> {
+        let seat = match tenant {
+            Some(tenant) => self.streams.take(tenant, self.desk.tenants().is_only_one()),
+            None => self.operators_streams.take("", true),
+        };
+        seat.ok_or_else(|| Code::TooManyStreams.plain().again_in(KEEP_ALIVE))
     }
 }
 
@@ -163,14 +169,15 @@ struct Live {
     heard: Receiver<Arc<Order>>,
     watched: Watched,
     /// Given back when the stream ends, however it does.
-    _permit: OwnedSemaphorePermit,
+    _seat: Seat,
     is_greeted: bool,
     is_over: bool,
 }
 
 #[derive(Serialize)]
 struct Lagged {
-    missed: u64,
+    /// For the operator only: it counts the changes of all tenants.
+    missed: Option<u64>,
 }
 
 impl Live {
@@ -231,7 +238,7 @@ impl Live {
         let seen = match self.room.desk.look(caller, *id).await {
             Ok(seen) if seen.outcome != Outcome::Forgotten => seen,
             // A store that is away comes back; a record that is gone does not.
-            Err(crate::NotSeen::StoreAway(_)) => return None,
+            Err(crate::NotSeen::StoreAway(StoreError::Unavailable { .. })) => return None,
             _ => {
                 self.is_over = true;
                 return None;
@@ -253,7 +260,9 @@ impl Live {
 
     async fn catch_up(&mut self, missed: u64) -> Option<String> {
         match self.watched {
-            Watched::All { .. } => Some(event("lagged", &Lagged { missed })),
+            Watched::All { ref tenant } => {
+                Some(event("lagged", &Lagged { missed: tenant.is_none().then_some(missed) }))
+            }
             Watched::One { .. } => self.look().await,
         }
     }

@@ -123,7 +123,7 @@ impl Room {
 
     /// Under the key that a caller chose. It is not on record, but the order's own key follows from it and from whose it is.
     async fn find_chosen(&self, chosen: &str, now: Timestamp) -> Result<Vec<FoundOrNot>, StoreError> {
-        let keys = self.desk.tenants().names().map(|tenant| Key::chosen(tenant, chosen));
+        let keys = self.desk.tenants().names().map(|tenant| self.desk.engine().chosen_key(tenant, chosen));
         let mut orders = Vec::new();
         for key in keys.collect::<Vec<_>>() {
             match self.desk.engine().read(&key).await {

@@ -41,7 +41,7 @@ pub(super) struct Found {
 pub(super) struct ReadLetter {
     #[serde(flatten)]
     found: Found,
-    /// `retries_spent`, `deadline`, `doubt` or `delivery`.
+    /// `retries_spent`, `deadline`, `doubt`, `delivery` or `store_forgot`.
     #[schema(pattern = "^[a-z_]+$")]
     cause: &'static str,
     /// The same in words.
@@ -49,17 +49,18 @@ pub(super) struct ReadLetter {
     #[schema(format = DateTime)]
     dead_at: String,
     dead_ms: u64,
-    /// What its answers have cost so far, in millionths.
-    spent_micros: u64,
+    /// What its answers have cost so far, in millionths; `null` if it has answers and no price of them is known.
+    spent_micros: Option<u64>,
     /// How often it may have been paid for twice.
     possible_doubles: u32,
-    /// What a replay would do: `tells_again`, `goes_on`, `waits_first`, `may_pay_twice` or `pays`.
+    /// What a replay would do: `tells_again`, `goes_on`, `waits_first`, `may_pay_twice`, `pays` or `not_allowed`.
     #[schema(pattern = "^[a-z_]+$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     on_replay: Option<&'static str>,
-    /// What a replay may cost, in millionths; absent if it would not pay.
+    /// What a replay may cost, in millionths; absent if it would not pay, and `null` if the price is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    price_micros: Option<u64>,
+    #[schema(value_type = Option<u64>)]
+    price_micros: Option<Option<u64>>,
     /// What a person last wrote about it.
     note: Option<String>,
 }
@@ -111,10 +112,13 @@ impl Letter {
             why: letter.why,
             dead_at: rfc3339(letter.since),
             dead_ms: letter.since.as_millis(),
-            spent_micros: letter.spent.0,
+            spent_micros: letter.spent.map(|spent| spent.0),
             possible_doubles: order.possible_doubles,
             on_replay: engine.on_replay(order).map(quittance_lifecycle::OnReplay::name),
-            price_micros: prices.on_replay(engine, order).map(|price| price.0),
+            price_micros: engine
+                .on_replay(order)
+                .filter(|replay| replay.may_pay())
+                .map(|_| prices.of(order).map(|price| price.0)),
             note,
         })))
     }
@@ -131,8 +135,8 @@ impl From<Unreadable> for UnreadLetter {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LetterQuery {
-    /// `retries_spent`, `deadline`, `doubt`, `delivery` or `unreadable`.
-    #[param(pattern = "^(retries_spent|deadline|doubt|delivery|unreadable)$")]
+    /// `retries_spent`, `deadline`, `doubt`, `delivery`, `unreadable` or `store_forgot`.
+    #[param(pattern = "^(retries_spent|deadline|doubt|delivery|unreadable|store_forgot)$")]
     pub(super) cause: Option<String>,
     pub(super) kind: Option<String>,
     /// The host of the page.

@@ -9,6 +9,7 @@ use super::events::{EVENT_STREAM, GREETING};
 use super::pools::PoolInShort;
 use super::problem::{Refused, problems};
 use crate::lookout::{Facts, Lookout, Phases, Sample};
+use crate::seats::Seat;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -24,7 +25,6 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::watch::Receiver;
 use utoipa::ToSchema;
 
@@ -45,6 +45,9 @@ pub(super) struct Snapshot {
     /// Every line of today's books (UTC), on all nodes, and `saved_micros`: what those who joined an order, or were given an answer
     /// that was there already, would have cost.
     today: BTreeMap<&'static str, u64>,
+    /// What all money is in.
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
     balance: ShownBalance,
     providers: Vec<ShownProvider>,
     pools: Vec<PoolInShort>,
@@ -121,7 +124,7 @@ struct ShownWorking {
 #[derive(Serialize, ToSchema)]
 struct ShownProvider {
     name: String,
-    #[schema(pattern = "^(open|slowed|busy|broken|paused)$")]
+    #[schema(pattern = "^(ok|throttled|tripped|paused)$")]
     state: &'static str,
     /// Nothing is submitted until then.
     until_ms: Option<u64>,
@@ -186,9 +189,12 @@ impl ShownProvider {
     fn of(name: &str, state: &ProviderState) -> Self {
         let (mut until_ms, mut spacing_ms, mut fault) = (None, None, None);
         match state {
-            ProviderState::Open => {}
-            ProviderState::Slowed { spacing } => spacing_ms = Some(millis(*spacing)),
-            ProviderState::Shut { until, .. } => until_ms = Some(until.as_millis()),
+            ProviderState::Ok => {}
+            ProviderState::Throttled { spacing, until } => {
+                spacing_ms = Some(millis(*spacing)).filter(|spacing| *spacing > 0);
+                until_ms = until.map(Timestamp::as_millis);
+            }
+            ProviderState::Tripped { until } => until_ms = Some(until.as_millis()),
             ProviderState::Paused { fault: why } => {
                 fault = Some(ShownTrouble { class: why.class.name(), code: why.code.clone() });
             }
@@ -249,6 +255,7 @@ impl Snapshot {
             },
             sample: facts.sample,
             today: facts.today.lines().chain([("saved_micros", facts.saved.0)]).collect(),
+            currency: facts.currency.to_owned(),
             balance: ShownBalance {
                 balance_micros: account.balance.map(|balance| balance.0),
                 threads: account.threads.map(working),
@@ -303,9 +310,9 @@ pub(super) struct NowEvent {
     security(("bearer" = []), ("api_key" = [])),
 )]
 pub(super) async fn live(State(room): State<Room>, _: Operator) -> Result<Response, Refused> {
-    let permit = room.stream_permit()?;
+    let seat = room.stream_seat(None)?;
     let pictures = room.lookout.watch();
-    let watching = Watching { lookout: room.lookout, pictures, is_greeted: false, _permit: permit };
+    let watching = Watching { lookout: room.lookout, pictures, is_greeted: false, _seat: seat };
     let events = stream::unfold(watching, |mut watching| async move {
         let event = watching.next().await?;
         Some((Ok::<_, Infallible>(event), watching))
@@ -320,7 +327,7 @@ struct Watching {
     pictures: Receiver<Bytes>,
     is_greeted: bool,
     /// Given back when the stream ends, however it does.
-    _permit: OwnedSemaphorePermit,
+    _seat: Seat,
 }
 
 impl Watching {

@@ -9,7 +9,7 @@ use crate::lookout::{Latencies, SECONDS};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
-use quittance_engine::{Engine, PoolShown};
+use quittance_engine::{Engine, PoolShown, ProviderState};
 use quittance_lifecycle::{Tally, Timestamp};
 use quittance_ports::{Account, AlertNote, Census, Day, Demand, LevelShown, Line};
 use std::collections::BTreeMap;
@@ -40,14 +40,19 @@ struct Metric<T> {
     value: fn(&T) -> Option<f64>,
 }
 
+/// The text, and the currency that money in it is in.
 #[derive(Default)]
-struct Page(String);
+struct Page(String, String);
 
 impl Page {
     fn head(&mut self, name: &str, sort: Sort, words: &str) {
         let sort = match sort {
             Sort::Gauge => "gauge",
             Sort::Counter => "counter",
+        };
+        let words = match name.contains("_micros") {
+            true => format!("{} In {}.", words.trim(), self.1),
+            false => words.to_owned(),
         };
         _ = writeln!(self.0, "# HELP {name} {words}\n# TYPE {name} {sort}");
     }
@@ -79,6 +84,8 @@ struct PoolNow {
     level: Option<LevelShown>,
     enabled: bool,
     spent_micros: u64,
+    unpriced: u64,
+    is_stopped: bool,
     budget_micros: Option<u64>,
 }
 
@@ -111,8 +118,18 @@ const OF_POOLS: &[Metric<PoolNow>] = &[
     }),
     gauge(
         "quittance_pool_spent_micros",
-        "What the pool has set out to spend in this hour (UTC), in millionths.",
+        "What the pool has set out to spend in this hour (UTC), as far as prices are known, in millionths.",
         |pool| Some(pool.spent_micros as f64),
+    ),
+    gauge(
+        "quittance_pool_unpriced",
+        "Refills of this hour (UTC) whose price is not known: they are not in what was spent.",
+        |pool| Some(pool.unpriced as f64),
+    ),
+    gauge(
+        "quittance_pool_price_not_known",
+        "Whether the pool has a budget and buys nothing because the price of an answer is not known.",
+        |pool| Some(f64::from(u8::from(pool.is_stopped))),
     ),
     gauge(
         "quittance_pool_budget_micros",
@@ -132,9 +149,6 @@ const OF_DEMAND: &[Metric<Demand>] = &[
     ),
 ];
 
-/// The state of the provider's circuit, one sample for each name that it can have.
-const PROVIDER_STATES: [&str; 5] = ["open", "slowed", "busy", "broken", "paused"];
-
 fn pools_now(pools: &[PoolShown], now: Timestamp) -> Vec<(String, PoolNow)> {
     let shown = pools.iter().map(|pool| {
         let sheet = &pool.sheet;
@@ -142,6 +156,8 @@ fn pools_now(pools: &[PoolShown], now: Timestamp) -> Vec<(String, PoolNow)> {
             level: sheet.level.clone(),
             enabled: sheet.spec.is_on,
             spent_micros: spent_this_hour(&sheet.spent, now).money.0,
+            unpriced: spent_this_hour(&sheet.spent, now).unpriced,
+            is_stopped: pool.stopped_by_price().is_some(),
             budget_micros: sheet.spec.budget.map(|budget| budget.0),
         };
         (sheet.spec.name.clone(), now)
@@ -255,7 +271,7 @@ fn show_provider(page: &mut Page, engine: &Engine) {
         Sort::Gauge,
         "The provider's circuit as this node has it: 1 for the state that holds.",
     );
-    for known in PROVIDER_STATES {
+    for known in ProviderState::NAMES {
         let holds = u8::from(state.name() == known);
         _ = writeln!(page.0, "quittance_provider_state{{provider=\"{name}\",state=\"{known}\"}} {holds}");
     }
@@ -296,7 +312,7 @@ pub(super) async fn metrics(State(room): State<Room>, _: Operator) -> Response {
     let (pools, books, census) =
         tokio::join!(engine.pools(), room.desk.books(yesterday, today), engine.census());
     let is_up = pools.is_ok() && books.is_ok() && census.is_ok();
-    let mut page = Page::default();
+    let mut page = Page(String::new(), engine.currency().to_owned());
     page.single("quittance_store_up", Sort::Gauge, "Whether the store answers.", u8::from(is_up));
     if let Ok(Census { open, dead }) = census {
         page.single(
@@ -308,6 +324,14 @@ pub(super) async fn metrics(State(room): State<Room>, _: Operator) -> Response {
         page.single("quittance_dead_letters", Sort::Gauge, "What waits for a person, on all nodes.", dead);
     }
     show_node(&mut page, engine);
+    page.single(
+        "quittance_node_shared_single_use_total",
+        Sort::Counter,
+        "Placements at this node that were given a single-use answer which another placement was given, too.",
+        room.desk.shared_single_use(),
+    );
+    let wrong = room.desk.wrong_keys().count();
+    page.single("quittance_wrong_keys_total", Sort::Counter, "Requests with a key that nobody has.", wrong);
     show_latency(&mut page, room.desk.hub().latencies());
     show_alerts(&mut page, &room.lookout.alerts().await);
     show_provider(&mut page, engine);

@@ -7,7 +7,8 @@ use super::page::{Asked, PageQuery};
 use super::problem::{Code, Refused, problems, retry_after};
 use super::shown::{OrderInFull, OrderInShort, Source};
 use super::wish::{NewOrder, Said, Verdict};
-use crate::door::carry_out;
+use crate::cursor::CursorOf;
+use crate::door::{IDEMPOTENT_REPLAYED, carry_out};
 use crate::{Accepted, Declined, NotSeen, OrderId, Reported, Seen};
 use axum::extract::State;
 use axum::response::Response;
@@ -15,7 +16,7 @@ use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER};
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Outcome, PlaceError};
-use quittance_lifecycle::{BadRequest, FailCause, Origin, Refusal, Timestamp};
+use quittance_lifecycle::{BadRequest, FailCause, Refusal, Timestamp};
 use quittance_ports::StoreError;
 use serde::Serialize;
 use std::time::Duration;
@@ -30,7 +31,6 @@ const LOOK_SOONEST: Duration = Duration::from_secs(1);
 const LOOK_LATEST: Duration = Duration::from_secs(15);
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
-const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 problems!(PlaceProblems: BadJson, BrokenBody, Unauthorized, Forbidden, TargetNotAllowed, KindNotAllowed, TooSlow, InFlight,
     NeedsAPerson, AnswerExpired, TooLarge, WrongContentType, BadParams, BadCallback, IdempotencyMismatch, Refused,
@@ -78,9 +78,8 @@ pub(super) async fn place(
     headers: HeaderMap,
     said: Said,
 ) -> Result<Response, Refused> {
-    let is_keyed = chosen.is_some();
-    let mut wish = said.wish()?;
-    (wish.idempotency_key, wish.is_strict) = (chosen, prefer.is_strict);
+    let mut wish = said.wish(chosen)?;
+    wish.is_strict = prefer.is_strict;
     wish.trace = crate::door::trace_of(&headers);
     let desk = room.desk.clone();
     let placing = carry_out(async move { desk.place(&caller, wish).await }, PLACE_WAIT);
@@ -92,7 +91,7 @@ pub(super) async fn place(
     let seen = seen.ok_or_else(|| store_away().see(address(*id)))?;
     let source = Source::of(placed.origin, &seen.order);
     let mut response = room.show(*id, source, &seen, prefer)?;
-    if is_keyed && placed.origin != Origin::Api {
+    if accepted.is_replayed() {
         response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
     }
     Ok(response)
@@ -186,7 +185,7 @@ pub(super) async fn report(
 pub(super) struct OrderList {
     orders: Vec<OrderInShort>,
     /// Where to go on, as `after`; absent on the last page. A page may be short, or empty, and not be the last.
-    #[schema(pattern = "^[0-9a-f]{64}$")]
+    #[schema(pattern = "^[0-9a-f]{96}$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
 }
@@ -206,11 +205,18 @@ pub(super) async fn list(
     asked: Asked,
 ) -> Result<Response, Refused> {
     let Asked { which, after, limit } = asked;
-    let listed = room.desk.list(Some(caller.tenant.name()), which, after, limit).await;
+    let tenant = caller.tenant.name();
+    let (root, list) = (room.desk.outbound().settings().root_secret, CursorOf { tenant, which });
+    let not_ours = || Refused::bad("after", "`after` is the `next` of the page before, of the same list.");
+    let after = match after {
+        Some(cursor) => Some(list.open(&root, &cursor).ok_or_else(not_ours)?),
+        None => None,
+    };
+    let listed = room.desk.list(Some(tenant), which, after, limit).await;
     let (orders, next) = listed.map_err(|error| store_trouble(&error))?;
     let now = room.desk.clock().now();
     let orders = orders.iter().map(|order| OrderInShort::of(order, now)).collect();
-    Ok(super::json(StatusCode::OK, &OrderList { orders, next: next.map(|key| key.to_string()) }))
+    Ok(super::json(StatusCode::OK, &OrderList { orders, next: next.map(|key| list.seal(&root, &key)) }))
 }
 
 impl Room {
@@ -230,7 +236,9 @@ impl Room {
 
     pub(super) fn view(&self, id: OrderId, source: Source, seen: &Seen) -> Result<OrderInFull, Refused> {
         let now = self.desk.clock().now();
-        OrderInFull::of(id, source, &seen.order, &seen.outcome, now).ok_or_else(|| Code::UnknownOrder.plain())
+        let currency = self.desk.engine().currency();
+        OrderInFull::of(id, source, &seen.order, &seen.outcome, now, currency)
+            .ok_or_else(|| Code::UnknownOrder.plain())
     }
 
     /// When an answer may be there: half of them are after the first of the kind's times.
@@ -253,7 +261,10 @@ pub(super) fn store_trouble(error: &StoreError) -> Refused {
     match error {
         StoreError::Unavailable { .. } => store_away(),
         StoreError::Corrupt { .. } => {
-            Code::NeedsAPerson.because("A record cannot be read: a person must look.")
+            Code::NeedsAPerson.because(
+                "The record of this order is damaged: whether it was paid for is not known. The operator must look at it \
+                 (`quittance dead list --cause unreadable`) and drop it before it can be placed again.",
+            )
         }
     }
 }
@@ -281,8 +292,17 @@ pub(super) fn declined(why: Declined, now: Timestamp) -> Refused {
 
 pub(super) fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
     match why {
-        NotAllowed::Host { .. } => Code::TargetNotAllowed.because(detail).at("params.pageurl"),
-        NotAllowed::Images { .. } => Code::KindNotAllowed.because(detail).at("kind"),
+        NotAllowed::Host { field, .. }
+        | NotAllowed::Vendor { field, .. }
+        | NotAllowed::NoPage { field }
+        | NotAllowed::Unreadable { field } => {
+            Code::TargetNotAllowed.because(detail).at(&format!("params.{field}"))
+        }
+        NotAllowed::NoProxy { field } => Refused::bad(&format!("params.{field}"), detail),
+        NotAllowed::Unclear { .. } => Refused::bad("params", detail),
+        NotAllowed::Images { .. } | NotAllowed::Undescribed { .. } | NotAllowed::Kind { .. } => {
+            Code::KindNotAllowed.because(detail).at("kind")
+        }
     }
 }
 
@@ -318,7 +338,10 @@ fn field(why: &BadRequest) -> String {
         | BadRequest::TextTooLong { field, .. }
         | BadRequest::BadParamName { name: field } => format!("params.{field}"),
         BadRequest::TooManyParams { .. } | BadRequest::BadTenant { .. } => "params".into(),
-        BadRequest::BadKindName { .. } => "kind".into(),
+        BadRequest::BadKindName { .. } | BadRequest::MisspeltKind { .. } => "kind".into(),
+        BadRequest::MisspeltParam { name, .. }
+        | BadRequest::OtherKind { name, .. }
+        | BadRequest::SaidTwice { other: name, .. } => format!("params.{name}"),
         BadRequest::IdempotencyKeyLength { .. } => "Idempotency-Key".into(),
         BadRequest::LifeNotToBeHad { .. } => "min_life_s".into(),
         BadRequest::BadPatience { .. } => "deadline_s".into(),

@@ -42,8 +42,8 @@ pub(super) struct PageQuery {
     /// Which orders; the open ones, if not said.
     #[param(inline)]
     status: Option<Listed>,
-    /// The `next` of the page before.
-    #[param(pattern = "^[0-9a-fA-F]{64}$")]
+    /// The `next` of the page before, of the same list.
+    #[param(pattern = "^[0-9a-f]{96}$")]
     after: Option<String>,
     /// How many at most; 50, if not said.
     #[param(minimum = 1, maximum = 200)]
@@ -53,7 +53,7 @@ pub(super) struct PageQuery {
 /// What it means.
 pub(super) struct Asked {
     pub(super) which: Which,
-    pub(super) after: Option<Key>,
+    pub(super) after: Option<String>,
     pub(super) limit: usize,
 }
 
@@ -80,6 +80,6 @@ impl FromRequestParts<Room> for Asked {
         let query = Query::from_request_parts(parts, room).await.map_err(senseless)?;
         let Query(PageQuery { status, after, limit }) = query;
         let which = status.unwrap_or_default().which();
-        Ok(Self { which, after: read_key("after", after.as_deref())?, limit: read_limit(limit)? })
+        Ok(Self { which, after, limit: read_limit(limit)? })
     }
 }

@@ -90,7 +90,8 @@ impl Said {
             value => value.as_f64().filter(|units| (0.0..=BUDGET_MAX as f64).contains(units)).map(in_micros),
         };
         money.map(Some).ok_or_else(|| {
-            let words = "`budget_per_hour` is a sum in the provider's currency, such as \"0.5\".";
+            let words =
+                "`budget_per_hour` is a sum in the currency of the provider's account, such as \"0.5\".";
             Refused::bad("budget_per_hour", words)
         })
     }
@@ -161,7 +162,9 @@ fn budget_schema() -> OneOfBuilder {
                 .maximum(Some(BUDGET_MAX as f64)),
         )
         .item(ObjectBuilder::new().schema_type(Type::Null))
-        .description(Some("The most that it may spend in an hour, in the provider's currency."))
+        .description(Some(
+            "The most that it may spend in an hour, in the currency of the provider's account.",
+        ))
 }
 
 fn hours_schema() -> ArrayBuilder {

@@ -93,6 +93,8 @@ pub(super) struct ShownSpent {
     money: String,
     money_micros: u64,
     refills: u64,
+    /// How many of the refills had no known price: they are not in `money`.
+    unpriced: u64,
 }
 
 /// What was spent in an hour that has passed is no longer of this one.
@@ -131,10 +133,15 @@ pub(super) struct ShownPool {
     level: Option<ShownLevel>,
     demand: ShownDemand,
     spent: ShownSpent,
-    /// What its last answer cost, as far as it is known.
+    /// What the next refill costs: what the last answer cost, or else what the price list says; `null` if it is not known.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     price: Option<String>,
+    /// What all money of it is in.
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
+    /// Why its budget lets it buy nothing, whatever is left of it: the price of an answer is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stopped: Option<String>,
     /// How long after its solve an answer can be handed out.
     usable_ms: u64,
     /// Whether it is this node that keeps it filled.
@@ -143,7 +150,7 @@ pub(super) struct ShownPool {
 
 impl ShownPool {
     fn of(pool: &PoolShown, now: Timestamp) -> Self {
-        let PoolShown { sheet, target, demand, is_kept_here, usable } = pool;
+        let PoolShown { sheet, target, demand, is_kept_here, usable, price, currency } = pool;
         let spec = &sheet.spec;
         let (service_level, size) = match spec.goal {
             Goal::Served { permille } => (Some(f64::from(permille) / 1000.0), None),
@@ -173,8 +180,11 @@ impl ShownPool {
                 money: decimal(spent.money),
                 money_micros: spent.money.0,
                 refills: spent.refills,
+                unpriced: spent.unpriced,
             },
-            price: sheet.price.map(decimal),
+            price: price.map(decimal),
+            currency: currency.clone(),
+            stopped: pool.stopped_by_price(),
             usable_ms: millis(*usable),
             kept_here: *is_kept_here,
         }

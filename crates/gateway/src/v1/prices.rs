@@ -2,8 +2,7 @@
 //! cost lately, and by the price on record where nobody has paid for one.
 
 use super::Room;
-use quittance_engine::Engine;
-use quittance_lifecycle::{Money, OnReplay, Order};
+use quittance_lifecycle::{Money, Order};
 use quittance_ports::{Day, StoreError};
 use std::collections::BTreeMap;
 
@@ -14,14 +13,10 @@ const DAYS: u64 = 7;
 pub(super) struct Prices(BTreeMap<String, Money>);
 
 impl Prices {
-    /// What replaying it may cost; nothing is also what it costs where a price was never heard of. What the order itself says is
-    /// the least.
-    pub(super) fn on_replay(&self, engine: &Engine, order: &Order) -> Option<Money> {
+    /// What replaying it costs if it pays; `None` if no price is known. The price list's price is the least.
+    pub(super) fn of(&self, order: &Order) -> Option<Money> {
         let terms = &order.terms;
-        engine
-            .on_replay(order)
-            .filter(|replay| OnReplay::may_pay(*replay))
-            .map(|_| self.0.get(&terms.kind).copied().unwrap_or_default().max(terms.price))
+        self.0.get(&terms.kind).copied().max(terms.price)
     }
 }
 

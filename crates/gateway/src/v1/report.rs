@@ -119,6 +119,9 @@ pub(super) struct Report {
     #[schema(format = Date)]
     to: String,
     by: Vec<By>,
+    /// What all money is in.
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
     all: Sums,
     /// Those that cost the most first, and then those that were asked for most.
     rows: Vec<Row>,
@@ -190,6 +193,8 @@ pub(super) async fn report(
     let left_out = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
     let rows = rows.into_iter().map(|(names, sums)| Row::of(&by, names, sums)).collect();
-    let report = Report { from: date_text(from.0), to: date_text(to.0), by, all, rows, left_out };
+    let currency = room.desk.engine().currency().to_owned();
+    let (from, to) = (date_text(from.0), date_text(to.0));
+    let report = Report { from, to, by, currency, all, rows, left_out };
     Ok(super::json(StatusCode::OK, &report))
 }

@@ -115,12 +115,13 @@ pub(super) struct OrderInFull {
     expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_in_ms: Option<u64>,
-    /// What the answer cost, in the provider's currency.
+    /// What the answer cost, in `currency`; `null` if there is no answer, or if its price is not known.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$", example = "0.00299")]
-    #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     cost_micros: Option<u64>,
+    /// What the cost is in.
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
 }
 
 /// A change of an order, for whoever watches many.
@@ -154,8 +155,14 @@ fn dead(cause: &DeadCause) -> (Status, Option<Trouble>) {
         DeadCause::Spent(fault) => {
             Trouble { provider_code: Some(fault.code.clone()), ..trouble("retries_spent", cause.to_string()) }
         }
+        DeadCause::DoubtsSpent(_) => trouble("retries_spent", cause.to_string()),
         DeadCause::Deadline => trouble("deadline", cause.to_string()),
+        DeadCause::NotTaken(fault) => {
+            let provider_code = fault.as_ref().map(|fault| fault.code.clone());
+            Trouble { provider_code, ..trouble("deadline", cause.to_string()) }
+        }
         DeadCause::Doubt => trouble("doubt", cause.to_string()),
+        DeadCause::StoreForgot => trouble("store_forgot", cause.to_string()),
     };
     (Status::Dead, Some(trouble))
 }
@@ -208,6 +215,7 @@ impl OrderInFull {
         order: &Order,
         outcome: &Outcome,
         now: Timestamp,
+        currency: &str,
     ) -> Option<Self> {
         let (status, error) = match outcome {
             Outcome::Answered(_) => (Status::Solved, None),
@@ -229,6 +237,7 @@ impl OrderInFull {
             expires_in_ms: None,
             cost: None,
             cost_micros: None,
+            currency: currency.to_owned(),
         };
         let Outcome::Answered(answer) = outcome else { return Some(pending) };
         let expires_in = answer.expires.map(|expires| expires.since(now));
@@ -240,8 +249,8 @@ impl OrderInFull {
             }),
             expires_at: answer.expires.map(rfc3339),
             expires_in_ms: expires_in.map(quittance_lifecycle::time::millis),
-            cost: Some(decimal(answer.cost)),
-            cost_micros: Some(answer.cost.0),
+            cost: answer.cost.map(decimal),
+            cost_micros: answer.cost.map(|cost| cost.0),
             ..pending
         })
     }

@@ -16,7 +16,7 @@ use hyper::StatusCode;
 use quittance_engine::{Applied, Engine};
 use quittance_lifecycle::secrets::shown_param;
 use quittance_lifecycle::story::{Entry, NOTE_BYTES_MAX, STORY_BEGINNING};
-use quittance_lifecycle::{Attempt, Beat, DeadCause, Fault, Order, Progress, Timestamp};
+use quittance_lifecycle::{Attempt, Beat, DeadCause, Evidence, Fault, Order, Progress, Signal, Timestamp};
 use quittance_ports::StoreError;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -43,6 +43,12 @@ pub(super) struct ToldFault {
 impl From<&Fault> for ToldFault {
     fn from(fault: &Fault) -> Self {
         Self { class: fault.class.name(), code: fault.code.clone(), said: fault.said.clone() }
+    }
+}
+
+impl From<&Evidence> for ToldFault {
+    fn from(evidence: &Evidence) -> Self {
+        Self { class: Signal::InDoubt.name(), code: evidence.seen.clone(), said: evidence.said.clone() }
     }
 }
 
@@ -74,7 +80,8 @@ pub(super) struct ToldAttempt {
     #[schema(pattern = "^[a-z_]+$")]
     progress: &'static str,
     task: Option<String>,
-    cost_micros: u64,
+    /// What its answer cost; `null` if that is not known.
+    cost_micros: Option<u64>,
     /// The order that it was made for, if its answer came from the shelf.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     made_for: Option<String>,
@@ -99,9 +106,10 @@ pub(super) struct ToldReplay {
     words: String,
     /// Whether it may cost the price of an answer.
     may_pay: bool,
-    /// What it may cost, in millionths; absent if it would not pay.
+    /// What it may cost, in millionths; absent if it would not pay, and `null` if the price is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    price_micros: Option<u64>,
+    #[schema(value_type = Option<u64>)]
+    price_micros: Option<Option<u64>>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -130,9 +138,12 @@ pub(super) struct Story {
     /// Each placement after the end starts a new life.
     life: u32,
     possible_doubles: u32,
+    /// What its answers have cost, in `currency`; `null` if it has answers and no price of them is known.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
-    spent: String,
-    spent_micros: u64,
+    spent: Option<String>,
+    spent_micros: Option<u64>,
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
     /// Passwords and cookies are left out, and what is long is cut short.
     params: BTreeMap<String, String>,
     attempts: Vec<ToldAttempt>,
@@ -173,8 +184,9 @@ impl Story {
             provider,
             life: order.life,
             possible_doubles: order.possible_doubles,
-            spent: decimal(spent),
-            spent_micros: spent.0,
+            spent: spent.map(decimal),
+            spent_micros: spent.map(|spent| spent.0),
+            currency: engine.currency().to_owned(),
             params: params.map(|(name, value)| (name.clone(), cut(shown_param(name, value)))).collect(),
             attempts: order.attempts.iter().map(|attempt| ToldAttempt::of(order, attempt)).collect(),
             story: order.story.entries.iter().map(ToldBeat::of).collect(),
@@ -190,7 +202,7 @@ impl Story {
                 name: replay.name(),
                 words: replay.to_string(),
                 may_pay: replay.may_pay(),
-                price_micros: prices.on_replay(engine, order).map(|price| price.0),
+                price_micros: replay.may_pay().then(|| prices.of(order).map(|price| price.0)),
             }),
         }
     }
@@ -214,7 +226,7 @@ impl ToldAttempt {
                 Progress::Spare { .. } => "spare",
             },
             task: order.task_of(attempt).map(str::to_owned),
-            cost_micros: attempt.cost.0,
+            cost_micros: attempt.cost.map(|cost| cost.0),
             made_for: attempt.made_for.map(|key| key.to_string()),
             reported: attempt.report.as_ref().map(|report| if report.is_good { "good" } else { "bad" }),
         }
@@ -226,8 +238,12 @@ impl ToldBeat {
         let Entry { at, beat } = entry;
         let (name, attempt) = named(beat);
         let fault = match beat {
-            Beat::Faulted { fault, .. } | Beat::Buried { cause: DeadCause::Spent(fault) } => {
+            Beat::Faulted { fault, .. }
+            | Beat::Buried { cause: DeadCause::Spent(fault) | DeadCause::NotTaken(Some(fault)) } => {
                 Some(fault.into())
+            }
+            Beat::LeftInDoubt { evidence, .. } | Beat::Buried { cause: DeadCause::DoubtsSpent(evidence) } => {
+                Some(evidence.into())
             }
             _ => None,
         };
@@ -246,6 +262,7 @@ const fn named(beat: &Beat) -> (&'static str, Option<u32>) {
         Beat::Doubted { attempt, .. } => ("doubted", Some(*attempt)),
         Beat::GaveUp { attempt } => ("gave_up", Some(*attempt)),
         Beat::Faulted { attempt, .. } => ("faulted", Some(*attempt)),
+        Beat::LeftInDoubt { attempt, .. } => ("left_in_doubt", Some(*attempt)),
         Beat::Retried { .. } => ("retried", None),
         Beat::Held => ("held", None),
         Beat::Released => ("released", None),
@@ -258,6 +275,8 @@ const fn named(beat: &Beat) -> (&'static str, Option<u32>) {
         Beat::Returned => ("returned", None),
         Beat::Spoiled => ("spoiled", None),
         Beat::Failed => ("failed", None),
+        Beat::PutBack => ("put_back", None),
+        Beat::Recalled { attempt } => ("recalled", Some(*attempt)),
         Beat::Buried { .. } => ("buried", None),
         Beat::Cancelled => ("cancelled", None),
         Beat::Replayed => ("replayed", None),

@@ -7,7 +7,7 @@ use quittance_lifecycle::{Money, Tally};
 use quittance_ports::Line;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -32,11 +32,18 @@ impl Sums {
         self.saved = Money(self.saved.0.saturating_add(other.saved.0));
     }
 
-    fn amounts(&self) -> [(&'static str, Money); 3] {
+    /// Each sum of money: its name, its name in millionths, and the sum. Where answers have no known price and nothing else
+    /// adds to a sum, the sum is not known either, and not 0.
+    fn amounts(&self) -> [(&'static str, &'static str, Option<Money>); 3] {
+        let Tally { solved, late, joined, cached, wasted, unpriced, cost_micros, wasted_micros, .. } =
+            self.tally;
+        let known = |money: Money, answers: u64| {
+            (money != Money(0) || unpriced == 0 || answers == 0).then_some(money)
+        };
         [
-            ("spent", Money(self.tally.cost_micros)),
-            ("saved", self.saved),
-            ("wasted_cost", Money(self.tally.wasted_micros)),
+            ("spent", "cost_micros", known(Money(cost_micros), solved.max(late).max(unpriced))),
+            ("saved", "saved_micros", known(self.saved, joined.saturating_add(cached))),
+            ("wasted_cost", "wasted_micros", known(Money(wasted_micros), wasted)),
         ]
     }
 }
@@ -44,12 +51,14 @@ impl Sums {
 impl Serialize for Sums {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
-        for (name, count) in self.tally.lines() {
+        let amounts = self.amounts();
+        let is_money = |name: &str| amounts.iter().any(|(_, micros, _)| *micros == name);
+        for (name, count) in self.tally.lines().filter(|(name, _)| !is_money(name)) {
             map.serialize_entry(name, &count)?;
         }
-        map.serialize_entry("saved_micros", &self.saved.0)?;
-        for (name, amount) in self.amounts() {
-            map.serialize_entry(name, &decimal(amount))?;
+        for (name, micros, amount) in amounts {
+            map.serialize_entry(micros, &amount.map(|amount| amount.0))?;
+            map.serialize_entry(name, &amount.map(decimal))?;
         }
         map.end()
     }
@@ -63,14 +72,20 @@ impl PartialSchema for Sums {
             let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
             ObjectBuilder::new().schema_type(Type::Integer).format(Some(format)).minimum(Some(0.0))
         };
-        let amount = || ObjectBuilder::new().schema_type(Type::String).pattern(Some(DECIMAL));
+        let or_null = |of: Type| SchemaType::from_iter([of, Type::Null]);
+        let micros = || count().schema_type(or_null(Type::Integer));
+        let amount = || ObjectBuilder::new().schema_type(or_null(Type::String)).pattern(Some(DECIMAL));
         let mut object = ObjectBuilder::new().description(Some(
-            "Every line of the books by its name; money in millionths of the provider's currency, and as decimals.",
+            "Every line of usage by its name; money in millionths of the currency, and as decimals. A sum is `null` if there are \
+             answers and no price of them is known; `unpriced` says how many answers are missing from the sums.",
         ));
-        for name in Tally::NAMES.iter().copied().chain(["saved_micros"]) {
+        let amounts = Self::default().amounts();
+        let is_money = |name: &str| amounts.iter().any(|(_, micros, _)| *micros == name);
+        for name in Tally::NAMES.iter().copied().filter(|name| !is_money(name)) {
             object = object.property(name, count()).required(name);
         }
-        for (name, _) in Self::default().amounts() {
+        for (name, in_micros, _) in amounts {
+            object = object.property(in_micros, micros()).required(in_micros);
             object = object.property(name, amount()).required(name);
         }
         object.into()

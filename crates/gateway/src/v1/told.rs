@@ -15,7 +15,13 @@ struct Told {
 }
 
 /// Nothing, if there is nothing to show.
-pub(crate) fn told(order: &Order, id: OrderId, outcome: &Outcome, now: Timestamp) -> Option<String> {
-    let data = OrderInFull::of(id, Source::by(id, order), order, outcome, now)?;
+pub(crate) fn told(
+    order: &Order,
+    id: OrderId,
+    outcome: &Outcome,
+    now: Timestamp,
+    currency: &str,
+) -> Option<String> {
+    let data = OrderInFull::of(id, Source::by(id, order), order, outcome, now, currency)?;
     Some(super::json_text(&Told { r#type: "order.settled", timestamp: rfc3339(now), data }))
 }

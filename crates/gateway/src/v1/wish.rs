@@ -3,7 +3,7 @@
 
 use super::Room;
 use super::problem::{Code, Refused};
-use crate::{Wish, outbound};
+use crate::{Wish, order_options, outbound};
 use axum::extract::{FromRequest, Request};
 use base64::Engine as _;
 use base64::alphabet;
@@ -11,7 +11,8 @@ use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
 use quittance_lifecycle::afterwards::LISTENER_URL_BYTES_MAX;
 use quittance_lifecycle::terms::{
-    FILE_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX, PATIENCE_MAX, TEXT_BYTES_MAX,
+    FILE_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX,
+    PATIENCE_MAX, TEXT_BYTES_MAX,
 };
 use quittance_lifecycle::{Reuse, Value as Param};
 use serde_json::{Map, Value, json};
@@ -119,8 +120,11 @@ impl Said {
         }
     }
 
-    /// The order that he wants placed.
-    pub(super) fn wish(mut self) -> Result<Wish, Refused> {
+    /// The order to be placed; `in_header` is the idempotency key that stands there, if any.
+    pub(super) fn wish(mut self, in_header: Option<String>) -> Result<Wish, Refused> {
+        let in_body = self.text("idempotency_key")?;
+        let idempotency_key = order_options::one_key(in_header, in_body)
+            .map_err(|bad| Refused::bad("idempotency_key", bad.to_string()))?;
         let kind = self.kind()?;
         let params = self.params()?;
         let reuse = match self.text("reuse")?.as_deref() {
@@ -134,7 +138,8 @@ impl Said {
         let no_stock = self.truth("no_stock")?.unwrap_or(false);
         let callback = self.callback()?;
         self.done()?;
-        Ok(Wish { kind, params, reuse, patience, min_life, no_stock, callback, ..Wish::default() })
+        let wish = Wish { kind, params, reuse, patience, min_life, no_stock, callback, ..Wish::default() };
+        Ok(Wish { idempotency_key, ..wish })
     }
 
     pub(super) fn kind(&mut self) -> Result<String, Refused> {
@@ -152,6 +157,10 @@ impl Said {
     fn params(&mut self) -> Result<BTreeMap<String, Param>, Refused> {
         let mut params = BTreeMap::new();
         for (name, value) in self.objects("params")? {
+            if order_options::NAMES.contains(&name.as_str()) {
+                let field = format!("params.{name}");
+                return Err(Refused::bad(&field, "It is about the order: write it beside `params`."));
+            }
             let value = param(value).ok_or_else(|| {
                 Refused::bad(
                     &format!("params.{name}"),
@@ -278,6 +287,12 @@ impl PartialSchema for NewOrder {
             .schema_type(or_null(Type::String))
             .enum_values(Some([json!("shared"), json!("exclusive"), Value::Null]))
             .description(Some("Whether placing the same again is a repeat, or wants an answer of its own."));
+        let idempotency_key = ObjectBuilder::new()
+            .schema_type(or_null(Type::String))
+            .min_length(Some(1))
+            .max_length(Some(IDEMPOTENCY_KEY_BYTES_MAX))
+            .pattern(Some("^[!-~]+$"))
+            .description(Some("As the header Idempotency-Key, for clients that cannot set headers."));
         let no_stock = ObjectBuilder::new()
             .schema_type(or_null(Type::Boolean))
             .description(Some("Whether an answer from the stock will not do: one is bought."));
@@ -294,6 +309,7 @@ impl PartialSchema for NewOrder {
                 by_name(param_schema(), "What the kind takes. A file is {\"base64\": \"...\"}."),
             )
             .property("files", by_name(base64_text(), "Params that are files, in base64."))
+            .property("idempotency_key", idempotency_key)
             .property("reuse", reuse)
             .property("deadline_s", seconds(1, PATIENCE_MAX.as_secs(), "How long the order may take."))
             .property("min_life_s", seconds(0, MIN_LIFE_MAX_S, "How much life the answer must have left."))

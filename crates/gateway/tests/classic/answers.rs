@@ -14,7 +14,7 @@ fn json_goods(text: &str) -> Goods {
 #[tokio::test]
 async fn an_order_is_placed_polled_and_read_as_often_as_one_likes() {
     let room = Room::open().await;
-    let form = format!("key={KEY}&method=turnstile&sitekey=k&pageurl=https://example.com/");
+    let form = format!("key={KEY}&method=turnstile&sitekey=k&pageurl=https://example.com/&reuse=shared");
     let plain = room.post("/in.php", FORM, &form).await;
     let id = plain.body.strip_prefix("OK|").unwrap().to_owned();
     assert_eq!((plain.status, plain.headers["content-type"].as_str()), (200, PLAIN));
@@ -118,7 +118,7 @@ async fn an_order_that_failed_says_so_in_the_providers_code() {
         room.res(&format!("action=get2&id={id}&json=1")).await,
         r#"{"status":0,"request":"ERROR_BAD_TOKEN_OR_PAGEURL"}"#
     );
-    let again = room.place("method=turnstile&sitekey=k&pageurl=https://example.com/").await;
+    let again = room.place("method=turnstile&sitekey=k&pageurl=https://example.com/&reuse=shared").await;
     assert_eq!(again, "ERROR_BAD_TOKEN_OR_PAGEURL", "held back, and not paid for again");
 }
 
@@ -161,9 +161,11 @@ async fn the_balance_and_the_threads_are_asked_for_once_and_told_often() {
 }
 
 #[tokio::test]
-async fn an_account_that_nobody_knows_is_told_in_numbers_too() {
+async fn a_balance_that_is_not_known_is_an_error_that_says_ask_again_and_never_zero() {
     let room = Room::open().await;
-    assert_eq!(room.res("action=getbalance").await, "0.00");
+    assert_eq!(room.res("action=getbalance").await, "ERROR_NO_SLOT_AVAILABLE");
+    let in_json = room.res("action=getbalance&json=1").await;
+    assert!(in_json.contains(r#""status":0,"request":"ERROR_NO_SLOT_AVAILABLE""#), "{in_json}");
     assert_eq!(
         room.res("action=threadsinfo").await,
         r#"{"status":1,"threads":1000,"working_threads":0}"#,
@@ -211,11 +213,10 @@ async fn what_is_wrong_with_an_order_has_its_code() {
         ),
     ] {
         assert_eq!(room.place(form).await, code, "{form}");
-        assert_eq!(
-            room.place(&format!("{form}&json=1")).await,
-            format!(r#"{{"status":0,"request":"{code}"}}"#),
-            "{form}"
-        );
+        let told = room.place(&format!("{form}&json=1")).await;
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        assert_eq!((&told["status"], &told["request"]), (&0.into(), &code.into()), "{form}");
+        assert!(told["error_text"].as_str().is_some_and(|reason| reason.len() > 20), "{form}: {told}");
     }
     for query in ["", "action=", "action=nonsense"] {
         assert_eq!(room.res(query).await, "ERROR_EMPTY_ACTION", "{query}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const ANNA: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
 const BERT: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
-const WISH: &str = "method=turnstile&sitekey=k&pageurl=https://example.com/";
+const WISH: &str = "method=turnstile&sitekey=k&pageurl=https://example.com/&reuse=shared";
 
 async fn two() -> Room {
     Room::with(vec![tenant("anna", ANNA), tenant("bert", BERT)], GatewaySettings::default()).await
@@ -59,7 +59,7 @@ async fn one_tenants_order_is_nothing_to_another() {
     let room = two().await;
     let (annas, berts) = (place(&room, ANNA).await, place(&room, BERT).await);
     assert_ne!(annas, berts, "the same picture, and two orders");
-    let word = Word::Answered(Delivery { goods: Goods::text("hers"), solved_at: None, cost: Money(1) });
+    let word = Word::Answered(Delivery { goods: Goods::text("hers"), solved_at: None, cost: Some(Money(1)) });
     room.settle(&annas, Some(ANNA), word).await;
     let poll = |key: &str, id: &str| format!("/res.php?key={key}&action=get&id={id}");
     assert_eq!(room.get(&poll(ANNA, &annas)).await.body, "OK|hers");
@@ -99,7 +99,7 @@ async fn while_the_store_is_away_nothing_is_lost_and_nothing_is_an_http_error() 
         (format!("action=get&ids={id},{id}"), "CAPCHA_NOT_READY|CAPCHA_NOT_READY"),
         ("action=get&id=5".to_owned(), "CAPCHA_NOT_READY"),
         (format!("action=reportbad&id={id}"), "ERROR_REPORT_NOT_RECORDED"),
-        ("action=getbalance".to_owned(), "0.00"),
+        ("action=getbalance".to_owned(), "ERROR_NO_SLOT_AVAILABLE"),
     ] {
         assert_eq!(room.res(&query).await, said, "{query}");
     }

@@ -29,12 +29,17 @@ fn id(reply: &Reply) -> String {
 #[tokio::test]
 async fn a_token_is_ordered_in_every_encoding_and_it_is_one_order() {
     let room = Room::open().await;
-    let query = format!("key={KEY}&method=turnstile&sitekey=k&pageurl={PAGE}");
+    let query = format!("key={KEY}&method=turnstile&sitekey=k&pageurl={PAGE}&reuse=shared");
     let first = id(&room.get(&format!("/in.php?{query}")).await);
-    let fields =
-        [("key", KEY), ("method", "turnstile"), ("sitekey", "k"), ("pageurl", "https://example.com/")];
+    let fields = [
+        ("key", KEY),
+        ("method", "turnstile"),
+        ("sitekey", "k"),
+        ("pageurl", "https://example.com/"),
+        ("reuse", "shared"),
+    ];
     let json = format!(
-        r#"{{"key":"{KEY}","method":"turnstile","sitekey":"k","pageurl":"https://example.com/","soft_id":4580}}"#
+        r#"{{"key":"{KEY}","method":"turnstile","sitekey":"k","pageurl":"https://example.com/","reuse":"shared","soft_id":4580}}"#
     );
     let chunked = format!(
         "POST /in.php HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n{:x}\r\n{query}\r\n0\r\n\r\n",

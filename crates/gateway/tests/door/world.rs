@@ -6,9 +6,7 @@ use crate::still_clock::StillClock;
 use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, Engine, Placed, Settings, World};
 use quittance_gateway::{CALLBACK_PATH, CallbackDoor, Limits};
-use quittance_lifecycle::{
-    Delivery, Draft, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Word,
-};
+use quittance_lifecycle::{Delivery, Draft, Fault, FaultClass, Goods, PollOutcome, SubmitOutcome, Word};
 use quittance_ports::{Arrival, Callback, MemorySpill, Provider, Saying, Spill, SpillError, Submission};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +42,10 @@ impl Provider for Silent {
         1
     }
 
+    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
+        None
+    }
+
     fn submit_interval(&self) -> Duration {
         Duration::ZERO
     }
@@ -54,7 +56,7 @@ impl Provider for Silent {
         let code = callback.query.split_once("code=").or_else(|| body.split_once("code="))?.1;
         let word = match code.starts_with("ERROR") {
             true => Word::Faulted(Fault::new(FaultClass::Unsolvable, code)),
-            false => Word::Answered(Delivery { goods: Goods::text(code), solved_at: None, cost: Money(0) }),
+            false => Word::Answered(Delivery { goods: Goods::text(code), solved_at: None, cost: None }),
         };
         Some(Saying { task: Some("7".into()), word })
     }

@@ -3,8 +3,9 @@
 use crate::world::House;
 use serde_json::{Value, json};
 
+/// Equal ones are one job.
 fn turnstile(key: &str) -> Value {
-    json!({"clientKey": "any", "task": {
+    json!({"clientKey": "any", "reuse": "shared", "task": {
         "type": "TurnstileTaskProxyless", "websiteURL": "https://example.com/", "websiteKey": key}})
 }
 
@@ -27,7 +28,8 @@ async fn an_order_placed_at_one_door_is_read_at_the_other_under_the_same_id() {
     let house = House::open().await;
     let mut line = house.connect().await;
     let key = "0123456789abcdef0123456789abcdef";
-    let placed = format!("/in.php?key={key}&method=turnstile&sitekey=both&pageurl=https://example.com/");
+    let placed =
+        format!("/in.php?key={key}&method=turnstile&sitekey=both&pageurl=https://example.com/&reuse=shared");
     let (_, placed) = line.exchange("GET", &placed, "").await;
     let id: u64 = placed.strip_prefix("OK|").unwrap().parse().unwrap();
     let created = line.ask("/createTask", &turnstile("both")).await;
@@ -63,5 +65,29 @@ async fn a_wrong_method_and_a_broken_body_are_errors_of_the_protocol_and_not_of_
             };
             assert_eq!(told["errorCode"], code, "{method} {path} {body}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_blank_behind_a_path_does_not_count() {
+    let house = House::open().await;
+    let mut line = house.connect().await;
+    for path in ["/anticaptcha/createTask%20", "/createTask%20%0A", "//createTask/%20"] {
+        let created = line.ask(path, &turnstile(path)).await;
+        assert_eq!(created["errorId"], 0, "{path}: {created}");
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_is_not_ours_is_named_in_the_refusal_on_every_api() {
+    let house = House::open().await;
+    let mut line = house.connect_as("api.capsolver.com").await;
+    let words = ["`api.capsolver.com`", "`listener.hosts`"];
+    let told = line.ask("/createTask", &turnstile("k")).await;
+    assert_eq!(told["errorCode"], "ERROR_IP_NOT_ALLOWED");
+    let (_, classic) = line.exchange("GET", "/res.php?action=getbalance&json=1", "").await;
+    let (_, native) = line.exchange("GET", "/v1/orders", "").await;
+    for said in [told.to_string(), classic, native] {
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
     }
 }

@@ -20,7 +20,11 @@ struct Prompt;
 #[async_trait]
 impl Provider for Prompt {
     async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
-        SubmitOutcome::Answered(Delivery { goods: Goods::text("solved"), solved_at: None, cost: Money(1000) })
+        SubmitOutcome::Answered(Delivery {
+            goods: Goods::text("solved"),
+            solved_at: None,
+            cost: Some(Money(1000)),
+        })
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
@@ -29,6 +33,10 @@ impl Provider for Prompt {
 
     fn poll_batch_max(&self) -> usize {
         1
+    }
+
+    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
+        None
     }
 
     fn submit_interval(&self) -> Duration {
@@ -77,19 +85,25 @@ impl House {
     }
 
     pub(crate) async fn connect(&self) -> Line {
-        Line(TcpStream::connect(self.address).await.unwrap())
+        self.connect_as("127.0.0.1").await
+    }
+
+    /// A client that says another host than the address it connects to.
+    pub(crate) async fn connect_as(&self, host: &str) -> Line {
+        Line(TcpStream::connect(self.address).await.unwrap(), host.to_owned())
     }
 }
 
 /// One connection, used again and again.
-pub(crate) struct Line(TcpStream);
+pub(crate) struct Line(TcpStream, String);
 
 impl Line {
     /// The head of an answer in small letters, and its body.
     pub(crate) async fn exchange(&mut self, method: &str, path: &str, body: &str) -> (String, String) {
         let length = body.len();
+        let host = &self.1;
         let request =
-            format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {length}\r\n\r\n{body}");
+            format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\n\r\n{body}");
         self.0.write_all(request.as_bytes()).await.unwrap();
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {

@@ -7,7 +7,7 @@ mod receiver;
 mod world;
 
 use quittance_gateway::{BadCallback, Declined, OrderId, Wish};
-use quittance_lifecycle::{Listener, Telling, Timestamp};
+use quittance_lifecycle::{Listener, Reuse, Telling, Timestamp};
 use quittance_ports::Courier;
 use receiver::Receiver;
 use world::{SECRET, World, token};
@@ -18,6 +18,7 @@ fn turnstile(site: &str, callback: Option<(String, &'static str)>) -> Wish {
         kind: "turnstile".into(),
         params: params.map(|(name, value)| (name.to_owned(), value.into())).into(),
         callback,
+        reuse: Some(Reuse::Shared),
         ..Wish::default()
     }
 }
@@ -67,8 +68,9 @@ async fn each_protocol_is_called_in_the_form_that_it_promises() {
                 }
             }
         }
-        let signed =
-            format!("{}.{}.{}", heard.header("webhook-id"), heard.header("webhook-timestamp"), heard.body);
+        // What is said is signed: the body, or else the query.
+        let said = if heard.method == "GET" { heard.target.split_once('?').unwrap().1 } else { &heard.body };
+        let signed = format!("{}.{}.{said}", heard.header("webhook-id"), heard.header("webhook-timestamp"));
         assert_eq!(heard.header("webhook-signature"), receiver::signature(&SECRET, &signed));
     }
     world.stop().await;
@@ -86,6 +88,23 @@ async fn a_word_that_was_not_taken_is_said_again_under_the_same_name() {
     assert_eq!(first.header("webhook-id"), second.header("webhook-id"));
     world.until_told(accepted.placed.key).await;
     world.stop().await;
+}
+
+/// A route that takes only the method that the caller's dialect does not use would else be called in vain for ever.
+#[tokio::test]
+async fn a_route_that_does_not_allow_the_method_is_called_by_the_other_one_from_then_on() {
+    for (dialect, first, then) in [("2captcha", "POST", "GET"), ("captchaai", "GET", "POST")] {
+        let receiver = Receiver::start(&[405]).await;
+        let world = World::start(&["127.0.0.1"]).await;
+        let place =
+            |site: &'static str| turnstile(site, Some((receiver.url(&format!("/hook?of={site}")), dialect)));
+        let accepted = world.desk.place(&world.caller, place("one")).await.unwrap();
+        assert_eq!([receiver.next().await.method, receiver.next().await.method], [first, then]);
+        world.until_told(accepted.placed.key).await;
+        world.desk.place(&world.caller, place("two")).await.unwrap();
+        assert_eq!(receiver.next().await.method, then, "it is remembered");
+        world.stop().await;
+    }
 }
 
 /// A redirect could lead inside, so none is followed: it counts as not taken.

@@ -6,7 +6,7 @@ use quittance_gateway::{
     Allowed, Caller, Desk, Hub, KeyDigest, Outbound, OutboundSettings, TenantSettings, Tenants,
 };
 use quittance_lifecycle::{
-    Delivery, Goods, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Timestamp, Value,
+    Delivery, Evidence, Goods, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Timestamp, Value,
 };
 use quittance_ports::{
     Account, Callback, Clock, MemoryRoster, MemorySpill, MemoryStore, Provider, Saying, Submission,
@@ -31,10 +31,10 @@ impl Provider for Prompt {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         self.0.fetch_add(1, Ordering::SeqCst);
         let Some(Value::Text(site)) = submission.terms.params.get("sitekey") else {
-            return SubmitOutcome::Unknown;
+            return SubmitOutcome::InDoubt(Evidence::default());
         };
         let goods = Goods::text(format!("token-{site}"));
-        SubmitOutcome::Answered(Delivery { goods, solved_at: None, cost: Money(2990) })
+        SubmitOutcome::Answered(Delivery { goods, solved_at: None, cost: Some(Money(2990)) })
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {
@@ -43,6 +43,10 @@ impl Provider for Prompt {
 
     fn poll_batch_max(&self) -> usize {
         1
+    }
+
+    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
+        None
     }
 
     fn submit_interval(&self) -> Duration {

@@ -50,14 +50,15 @@ async fn where_a_key_is_needed_any_name_will_do() {
     let room = Room::with(vec![tenant("anna", KEY)], GatewaySettings::default()).await;
     let path = format!("/res.php?key={KEY}&action=getbalance");
     let headers = [("Host", "public.example.com"), ("Origin", "https://example.com")];
-    assert_eq!(room.connect().await.ask("GET", &path, &headers, b"").await.body, "0.00");
+    assert_eq!(room.connect().await.ask("GET", &path, &headers, b"").await.body, "10.00");
 }
 
 #[tokio::test]
 async fn a_panic_hurts_one_request_only_and_is_counted() {
     let room = Room::open().await;
+    let path = room.callback_path(&room.token("site").await).await;
     let mut connection = room.connect().await;
-    assert_eq!(connection.ask("GET", "/callback/x?panic", &[], b"").await.status, 503);
+    assert_eq!(connection.ask("GET", &format!("{path}?panic"), &[], b"").await.status, 503);
     assert_eq!(connection.ask("GET", "/healthz", &[], b"").await.status, 200, "on the same connection");
     assert_eq!(room.gateway.counts().panics, 1);
 }

@@ -58,14 +58,18 @@ async fn a_certificate_is_replaced_while_the_doors_are_open() {
     let (_room, tls, address) = room(Limits::default(), config).await;
     let path = format!("/res.php?key={KEY}&action=getbalance");
     let mut early = Connection::new(connect(address, &first, &[]).await.unwrap());
-    assert_eq!(early.ask("GET", &path, &[], b"").await.body, "0.00");
+    assert_eq!(early.ask("GET", &path, &[], b"").await.body, "ERROR_NO_SLOT_AVAILABLE");
     let (second, config) = certificate();
     assert!(connect(address, &second, &[]).await.is_err(), "not yet");
     tls.replace(config);
     assert!(connect(address, &first, &[]).await.is_err(), "no longer");
     let mut late = Connection::new(connect(address, &second, &[]).await.unwrap());
-    assert_eq!(late.ask("GET", &path, &[], b"").await.body, "0.00");
-    assert_eq!(early.ask("GET", &path, &[], b"").await.body, "0.00", "who was there before stays");
+    assert_eq!(late.ask("GET", &path, &[], b"").await.body, "ERROR_NO_SLOT_AVAILABLE");
+    assert_eq!(
+        early.ask("GET", &path, &[], b"").await.body,
+        "ERROR_NO_SLOT_AVAILABLE",
+        "who was there before stays"
+    );
 }
 
 #[tokio::test]

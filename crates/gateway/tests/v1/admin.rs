@@ -98,7 +98,9 @@ async fn the_account_is_told_to_the_operator() {
     let room = Room::new().await;
     let account = room.ask(Ask::get("/v1/account").key(ADMIN)).await.order(200);
     let threads = json!({ "total": 5, "working": 2 });
-    assert_eq!(account, json!({ "balance": "12.5", "balance_micros": 12_500_000, "threads": threads }));
+    let expected =
+        json!({ "balance": "12.5", "balance_micros": 12_500_000, "currency": "USD", "threads": threads });
+    assert_eq!(account, expected);
 }
 
 #[tokio::test]

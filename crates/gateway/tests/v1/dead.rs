@@ -22,7 +22,8 @@ async fn post(room: &Room, path: &str, body: &Value) -> Answered {
 async fn dies(room: &Room, caller: &str, sitekey: &str, page: &str, more: Value) -> String {
     let mut params = json!({ "sitekey": sitekey, "pageurl": page });
     params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let ask = Ask::post("/v1/orders", &json!({ "kind": "turnstile", "params": params })).key(caller);
+    let ask = Ask::post("/v1/orders", &json!({ "kind": "turnstile", "reuse": "shared", "params": params }))
+        .key(caller);
     let placed = room.ask(ask).await.order(202);
     loop {
         let order = room.ask(Ask::get(path_of(&placed)).key(caller)).await.order(200);
@@ -235,7 +236,7 @@ async fn a_great_many_are_rehearsed_and_then_done() {
     let told = post(&room, "/v1/admin/dead/bulk", &dry).await.order(200);
     let cost = 3 * COST.0;
     let expected = json!({
-        "dry_run": true, "letters": 3, "would_pay": 3, "cost_micros": cost, "unpriced": 0, "may_pay_twice": 0,
+        "dry_run": true, "currency": "USD", "letters": 3, "would_pay": 3, "cost_micros": cost, "unpriced": 0, "may_pay_twice": 0,
         "not_allowed": 0, "spent_micros": 0, "by_cause": { "retries_spent": 3 }, "unreadable": 0,
     });
     assert_eq!(told, expected);
@@ -379,7 +380,11 @@ async fn a_record_that_cannot_be_read_is_shown_as_one() {
 /// The same order once more, as `dies` placed it.
 async fn place_again(room: &Room, sitekey: &str) -> Answered {
     let params = json!({ "sitekey": sitekey, "pageurl": "https://shop.example.com/" });
-    room.ask(Ask::post("/v1/orders", &json!({ "kind": "turnstile", "params": params })).key(ANNA)).await
+    room.ask(
+        Ask::post("/v1/orders", &json!({ "kind": "turnstile", "reuse": "shared", "params": params }))
+            .key(ANNA),
+    )
+    .await
 }
 
 #[tokio::test]

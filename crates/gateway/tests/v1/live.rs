@@ -1,7 +1,7 @@
 //! A node at work, as whoever watches it sees it.
 
 use crate::talk::Ask;
-use crate::world::{ADMIN, Room, path_of};
+use crate::world::{ADMIN, ANNA, Room, order, path_of};
 use quittance_gateway::{GatewaySettings, ShownSetting};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
@@ -45,7 +45,7 @@ async fn the_picture_shows_orders_by_phase_the_books_the_provider_and_who_is_the
     // One more is paid for and not answered: until its price is known, an answer is taken to be cheaper than it is.
     assert_eq!((&today["cost_micros"], &today["saved_micros"]), (&json!(2990), &json!(1495)), "{today}");
     assert_eq!(picture["latency_ms"]["count"], 1);
-    assert_eq!(picture["providers"][0]["state"], "open");
+    assert_eq!(picture["providers"][0]["state"], "ok");
     assert_eq!(picture["store"], json!({ "is_up": true, "kind": "memory" }));
     assert_eq!((&picture["node"]["name"], &picture["alerts"]), (&json!("here"), &json!([])));
     let nodes: Vec<_> = picture["nodes"].as_array().unwrap().iter().map(|node| &node["is_here"]).collect();
@@ -127,6 +127,20 @@ async fn streams_end_when_the_node_does() {
     live.next().await.unwrap();
     assert!(room.gateway.drain(Duration::from_secs(5)).await, "nobody had to be cut off");
     while live.next().await.is_some() {}
+}
+
+/// An order is on record, so nobody needs to hold a connection for it: the next process has the answer.
+#[tokio::test]
+async fn callers_that_wait_are_told_to_come_again_when_the_node_ends() {
+    let room = Room::new().await;
+    let ask = Ask::post("/v1/orders", &order("hold-1")).key(ANNA).header("Prefer", "wait=300");
+    let (address, gateway) = (room.address, room.gateway.clone());
+    let waiting = tokio::spawn(async move { ask.of(address).await });
+    until(&room, |picture| picture["orders"]["open"] == 1).await;
+    assert!(gateway.drain(Duration::from_secs(60)).await, "nobody had to be cut off");
+    let answered = waiting.await.unwrap();
+    let placed = answered.order(202);
+    assert_eq!(answered.header("location"), Some(path_of(&placed).as_str()));
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 mod about;
 mod admin;
 mod alerts;
+mod apis;
 mod books;
 mod counting_store;
 mod dead;
@@ -20,6 +21,7 @@ mod provider;
 #[path = "../outbound/receiver.rs"]
 #[expect(dead_code, reason = "its own tests need more of it")]
 mod receiver;
+mod reuse;
 mod round_trips;
 mod stock;
 mod talk;

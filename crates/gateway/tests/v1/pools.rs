@@ -59,7 +59,7 @@ async fn a_pool_is_set_shown_changed_and_taken_away() {
         ("valid", json!(true)),
         ("usable_ms", json!(200_000)),
         ("demand", json!({ "served": 0, "missed": 0 })),
-        ("spent", json!({ "money": "0", "money_micros": 0, "refills": 0 })),
+        ("spent", json!({ "money": "0", "money_micros": 0, "refills": 0, "unpriced": 0 })),
     ] {
         assert_eq!(set[field], value, "{field}: {set}");
     }
@@ -147,7 +147,11 @@ async fn what_makes_no_sense_as_a_pool_is_refused_and_named() {
 async fn a_pool_is_only_for_what_its_tenant_may_order_and_the_operator_allows() {
     let mut anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
     anna.kinds = Some(vec!["turnstile".into()]);
-    anna.targets = Some(Targets { allow: vec![HostPattern::parse("*.example.net").unwrap()], images: false });
+    anna.targets = Some(Targets {
+        allow: vec![HostPattern::parse("*.example.net").unwrap()],
+        images: false,
+        ..Targets::default()
+    });
     let room = Room::with(vec![anna, TenantSettings::new("bert", KeyDigest::of(BERT))]).await;
     let mut pool = warm("hold-1");
     pool["params"]["pageurl"] = json!("https://a.example.org/");

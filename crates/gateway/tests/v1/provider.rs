@@ -1,10 +1,12 @@
-//! A provider that does what the site key says: `solve...` is answered at once, `hold...` is taken and answered when the
+//! A provider that does what the site key says: `solve...` is answered at once, `fresh...` likewise with a token that is new
+//! each time, `hold...` is taken and answered when the
 //! test calls back, `refuse...` makes no sense to it, `die...` cannot be solved, `once...` only the first time, `doubt...` is met
 //! with silence, and for `broke...` the account has no money.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Value, Word,
+    Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Value,
+    Word,
 };
 use quittance_ports::{Account, Callback, Provider, Saying, Submission, Threads};
 use std::collections::BTreeMap;
@@ -26,7 +28,7 @@ pub(crate) struct Scripted {
 }
 
 fn delivery(text: &str) -> Delivery {
-    Delivery { goods: Goods::text(text), solved_at: None, cost: COST }
+    Delivery { goods: Goods::text(text), solved_at: None, cost: Some(COST) }
 }
 
 impl Scripted {
@@ -59,9 +61,12 @@ impl Provider for Scripted {
         *self.submits.lock().unwrap().entry(sitekey.clone()).or_default() += 1;
         let callback = submission.callback.unwrap_or_default().to_owned();
         self.callbacks.lock().unwrap().insert(sitekey.clone(), callback);
-        let faulted = |class, code: &str| SubmitOutcome::Refused(Fault::new(class, code));
+        let faulted = |class, code: &str| SubmitOutcome::Rejected(Fault::new(class, code));
         match sitekey {
             key if key.starts_with("solve") => SubmitOutcome::Answered(delivery(&format!("token of {key}"))),
+            key if key.starts_with("fresh") => {
+                SubmitOutcome::Answered(delivery(&format!("token {} of {key}", self.submits(key))))
+            }
             key if key.starts_with("once") && self.submits(key) == 1 => {
                 SubmitOutcome::Answered(delivery("token"))
             }
@@ -69,7 +74,7 @@ impl Provider for Scripted {
             key if key.starts_with("refuse") => faulted(FaultClass::Caller, "ERROR_WRONG_SITEKEY"),
             key if key.starts_with("die") => faulted(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"),
             key if key.starts_with("broke") => faulted(FaultClass::Broke, "ERROR_ZERO_BALANCE"),
-            key if key.starts_with("doubt") => SubmitOutcome::Unknown,
+            key if key.starts_with("doubt") => SubmitOutcome::InDoubt(Evidence::default()),
             _ => SubmitOutcome::Accepted { task: "7".into() },
         }
     }
@@ -81,6 +86,10 @@ impl Provider for Scripted {
 
     fn poll_batch_max(&self) -> usize {
         1
+    }
+
+    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
+        None
     }
 
     fn submit_interval(&self) -> Duration {

@@ -60,7 +60,8 @@ async fn whoever_wants_nothing_from_the_stock_is_given_something_bought() {
 #[tokio::test]
 async fn a_switch_that_is_written_out_and_off_makes_no_other_order() {
     let room = Room::new().await;
-    let form = |rest: &str| format!("/in.php?key={ANNA}&method=turnstile&sitekey=hold-1&{PAGE}{rest}");
+    let form =
+        |rest: &str| format!("/in.php?key={ANNA}&method=turnstile&sitekey=hold-1&reuse=shared&{PAGE}{rest}");
     let first = room.ask(Ask::get(form(""))).await.text;
     for off in ["&no_stock=0", "&nocache=0", "&nocache=false&no_stock="] {
         assert_eq!(room.ask(Ask::get(form(off))).await.text, first, "{off}");

@@ -94,7 +94,11 @@ async fn limits_are_kept_and_told() {
 async fn a_tenant_gets_only_his_kinds_and_hosts() {
     let mut anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
     anna.kinds = Some(vec!["turnstile".into()]);
-    anna.targets = Some(Targets { allow: vec![HostPattern::parse("*.example.net").unwrap()], images: false });
+    anna.targets = Some(Targets {
+        allow: vec![HostPattern::parse("*.example.net").unwrap()],
+        images: false,
+        ..Targets::default()
+    });
     let room = Room::with(vec![anna]).await;
     let other =
         json!({ "kind": "hcaptcha", "params": { "sitekey": "k", "pageurl": "https://a.example.com/" } });

@@ -181,6 +181,7 @@ impl Room {
             at: now,
             skew_ms: None,
             vitals: Vitals { is_paused: own.is_paused, pause_code: own.pause_code, ..Vitals::default() },
+            reach: None,
             demand: BTreeMap::new(),
         };
         self.gateway.desk().roster().sign_in(&card).await.unwrap();
@@ -295,9 +296,10 @@ pub(crate) fn exclusive(sitekey: &str) -> Value {
     order
 }
 
-/// An order for a page that is nobody's.
+/// An order for a page that is nobody's. Equal ones are one job, as callers want it that ask again without a key.
 pub(crate) fn order(sitekey: &str) -> Value {
-    json!({ "kind": "turnstile", "params": { "sitekey": sitekey, "pageurl": "https://shop.example.com/" } })
+    let params = json!({ "sitekey": sitekey, "pageurl": "https://shop.example.com/" });
+    json!({ "kind": "turnstile", "reuse": "shared", "params": params })
 }
 
 pub(crate) fn keyed(order: &Value, key: &str) -> Ask {

@@ -21,18 +21,21 @@ fn a_task_is_known_by_whatever_it_is_called() {
     assert_eq!(create(r#"{"errorId":0,"status":"idle","taskId":"a"}"#), taken("a"));
     let at_once = create(r#"{"errorId":0,"status":"ready","taskId":"a","solution":{"text":"44795sds"}}"#);
     let goods = Goods::text("44795sds");
-    assert_eq!(at_once, CreateReply::Answered { task: Some("a".to_owned()), goods, cost: Money(0) });
+    assert_eq!(at_once, CreateReply::Answered { task: Some("a".to_owned()), goods, cost: None });
 }
 
 #[test]
 fn an_answer_brings_its_cost_and_its_moment() {
     let body = r#"{"errorId":0,"status":"ready","solution":{"gRecaptchaResponse":"03A","token":"03A"},
         "cost":"0.00299","ip":"1.2.3.4","createTime":1692863536,"endTime":1692863556,"solveCount":1}"#;
-    let expected =
-        ResultReply::Answered { goods: Goods::text("03A"), cost: Money(2990), solved_s: Some(1_692_863_556) };
+    let expected = ResultReply::Answered {
+        goods: Goods::text("03A"),
+        cost: Some(Money(2990)),
+        solved_s: Some(1_692_863_556),
+    };
     assert_eq!(poll(body), expected);
     assert_eq!(poll(&body.replace("\"0.00299\"", "0.00299")), expected);
-    let bare = ResultReply::Answered { goods: Goods::text("03A"), cost: Money(0), solved_s: None };
+    let bare = ResultReply::Answered { goods: Goods::text("03A"), cost: None, solved_s: None };
     assert_eq!(poll(r#"{"errorId":0,"status":"ready","solution":"03A"}"#), bare);
     for status in ["processing", "idle"] {
         assert_eq!(poll(&format!(r#"{{"errorId":0,"status":"{status}"}}"#)), ResultReply::Pending);

@@ -144,20 +144,29 @@ pub(super) fn score(asked: Option<&str>) -> f64 {
     OFFERED.into_iter().find(|offered| *offered >= asked).unwrap_or(OFFERED[2])
 }
 
-pub(super) fn put(task: &mut Map<String, Value>, path: &str, value: Value) {
+/// Whether the field was free, or said the same: nothing is ever replaced.
+pub(super) fn put(task: &mut Map<String, Value>, path: &str, value: Value) -> bool {
+    fn insert(task: &mut Map<String, Value>, name: &str, value: Value) -> bool {
+        match (task.get_mut(name), value) {
+            (None, value) => {
+                task.insert(name.to_owned(), value);
+                true
+            }
+            (Some(Value::Object(there)), Value::Object(more)) => {
+                more.into_iter().all(|(name, value)| insert(there, &name, value))
+            }
+            (Some(there), value) => *there == value,
+        }
+    }
     match path.split_once('.') {
         Some((outer, inner)) => {
             let object = task.entry(outer).or_insert_with(|| Value::Object(Map::new()));
-            if let Value::Object(object) = object {
-                object.insert(inner.to_owned(), value);
+            match object {
+                Value::Object(object) => insert(object, inner, value),
+                _ => false,
             }
         }
-        None => match (task.get_mut(path), value) {
-            (Some(Value::Object(there)), Value::Object(more)) => there.extend(more),
-            (_, value) => {
-                task.insert(path.to_owned(), value);
-            }
-        },
+        None => insert(task, path, value),
     }
 }
 

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 /// In the order in which they are written.
 const FIELDS: [&str; 5] = ["proxyType", "proxyAddress", "proxyPort", "proxyLogin", "proxyPassword"];
 
-pub(super) fn is_field(name: &str) -> bool {
+pub(crate) fn is_field(name: &str) -> bool {
     name.eq_ignore_ascii_case("proxy") || FIELDS.iter().any(|field| field.eq_ignore_ascii_case(name))
 }
 
 /// Ours, from whatever the task says about a proxy.
-pub(super) fn understand(task: &Map<String, Value>, params: &mut BTreeMap<String, Param>) {
+pub(crate) fn understand(task: &Map<String, Value>, params: &mut BTreeMap<String, Param>) {
     let said = |wanted: &str| {
         let (_, value) = task.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted))?;
         let text = match value {

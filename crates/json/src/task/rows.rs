@@ -277,6 +277,9 @@ pub(super) const TABLE: &[Row] = &[
             name("context", "context"),
             name("challenge_script", "challengeScript"),
             name("captcha_script", "captchaScript"),
+            name("jsapi_script", "jsapiScript"),
+            name("jsapi_script", "awsApiJs"),
+            name("problem_url", "awsProblemUrl"),
             name("sitekey", "awsKey"),
             name("iv", "awsIv"),
             name("context", "awsContext"),
@@ -287,13 +290,14 @@ pub(super) const TABLE: &[Row] = &[
             (Flavour::CapSolver, "iv", "awsIv"),
             (Flavour::CapSolver, "context", "awsContext"),
             (Flavour::CapSolver, "challenge_script", "awsChallengeJS"),
+            (Flavour::CapSolver, "jsapi_script", "awsApiJs"),
         ],
         ..PLAIN
     },
     Row {
         kind: "captchafox",
         types: ("CaptchaFoxTask", "CaptchaFoxTaskProxyless"),
-        names: &[SITEKEY],
+        names: &[SITEKEY, name("api_server", "apiServer")],
         ..PLAIN
     },
     Row {
@@ -325,7 +329,7 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         kind: "tencent",
         types: ("TencentTask", "TencentTaskProxyless"),
-        names: &[name("app_id", "appId")],
+        names: &[name("app_id", "appId"), name("captcha_script", "captchaScript")],
         ..PLAIN
     },
     Row {

@@ -4,7 +4,7 @@ use crate::flavour::Flavour;
 
 /// What a field holds on the wire; ours is text or a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     Text,
     /// `true` and `false`, which are `1` and `0` in the classic protocol.
     Flag,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 fn key(kind: &str, params: BTreeMap<String, Param>) -> Key {
     let described = quittance_catalog::kind(kind).unwrap_or_else(|| quittance_catalog::open_kind(kind));
     let draft = Draft { params, ..Draft::new("ada") };
-    let settings = KeySettings { proxy_counts: true, window: None };
+    let settings = KeySettings { proxy_counts: true, window: None, secret: None };
     draft.check(&described, settings, &Policy::DEFAULT, Timestamp::from_millis(0), 1).unwrap().0
 }
 

@@ -2,9 +2,9 @@
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
-    Answer, DeadCause, Decision, Effect, Event, Fault, FaultClass, Gate, Key, Order, Pace, Phase, Placement,
-    Policy, PollOutcome, Refusal, Remedy, Reuse, SubmitOutcome, Terms, WithoutWord, Word, place,
-    spare_as_order, transition,
+    Answer, DeadCause, Decision, Effect, Event, Evidence, Fault, FaultClass, Gate, Key, Order, Pace, Phase,
+    Placement, Policy, PollOutcome, Preset, Refusal, Remedy, Reuse, SubmitOutcome, Terms, WithoutWord, Word,
+    place, spare_as_order, transition,
 };
 use alloc::format;
 use alloc::sync::Arc;
@@ -24,7 +24,7 @@ fn tell(policy: &Policy, steps: &[(u64, Event)]) -> Order {
 const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Open };
 
 fn refused(attempt: u32, class: FaultClass) -> Event {
-    Event::Submitted { attempt, outcome: SubmitOutcome::Refused(Fault::new(class, "CODE")) }
+    Event::Submitted { attempt, outcome: SubmitOutcome::Rejected(Fault::new(class, "CODE")) }
 }
 
 fn accepted(attempt: u32) -> Event {
@@ -32,16 +32,16 @@ fn accepted(attempt: u32) -> Event {
 }
 
 fn called_back(attempt: u32) -> Event {
-    Event::CalledBack { attempt, task: None, word: Word::Answered(delivery("token")) }
+    Event::CalledBack { attempt, task: None, word: Word::Answered(delivery("token")), receipt: None }
 }
 
 /// Whoever goes through the submit again does not start counting at zero.
 #[test]
 fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
-    let policy = policy(true, WithoutWord::Resubmit);
+    let policy = policy(true, WithoutWord::Resubmit).with_preset(Preset::Standard);
     for class in FaultClass::ALL {
         let rule = policy.faults.rule(class);
-        if matches!(rule.remedy, Remedy::Tell | Remedy::Hold) || class == FaultClass::Unknown {
+        if matches!(rule.remedy, Remedy::Tell | Remedy::Hold) {
             continue;
         }
         let (key, terms) = agreed(true, Reuse::Shared, false);
@@ -55,10 +55,38 @@ fn each_class_of_fault_is_tried_again_as_often_as_its_limit_says_and_no_more() {
                 }
             }
         }
-        assert_eq!(order.last_attempt, u32::from(rule.limit) + 1, "{class:?}");
+        assert_eq!(order.last_attempt, u32::from(rule.limit.unwrap()) + 1, "{class:?}");
         assert!(
             matches!(&order.phase, Phase::Dead { cause: DeadCause::Spent(fault), .. } if fault.class == class)
         );
+    }
+}
+
+/// Five "no slot" replies because five other orders were quicker must not end an order that has minutes left.
+#[test]
+fn what_costs_nothing_is_tried_until_the_deadline_and_the_end_names_the_reason() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    for class in [FaultClass::Busy, FaultClass::Unreachable] {
+        let (key, terms) = agreed(true, Reuse::Shared, false);
+        let mut order = placed(key, &terms, &policy);
+        let deadline = order.deadline;
+        let mut last_try = START;
+        let mut now = START;
+        while order.phase.is_open() {
+            now = now.max(order.due().expect("an open order has an alarm"));
+            for event in [WAKE, refused(order.last_attempt + 1, class)] {
+                if let Decision::Advance(advance) = transition(&order, event, now, &policy) {
+                    order = advance.next;
+                    last_try = now;
+                }
+            }
+        }
+        assert!(order.last_attempt > 6, "{}", order.last_attempt);
+        assert!(deadline.since(last_try) <= policy.backoff.cap + secs(1), "{:?}", deadline.since(last_try));
+        let Phase::Dead { cause: DeadCause::NotTaken(Some(fault)), .. } = &order.phase else {
+            panic!("{:?}", order.phase)
+        };
+        assert_eq!(fault.class, class);
     }
 }
 
@@ -104,7 +132,7 @@ fn a_dead_letter_goes_on_with_the_task_that_it_has_paid_for() {
 #[test]
 fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_the_stock() {
     let policy = policy(true, WithoutWord::Resubmit);
-    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let solved =
         tell(&policy, &[(0, WAKE), (2, unknown), (67, WAKE), (68, accepted(2)), (70, called_back(1))]);
     assert!(matches!(&solved.phase, Phase::Solved { answer: Answer { attempt: 1, .. }, .. }));
@@ -122,7 +150,9 @@ fn an_answer_to_an_earlier_attempt_settles_the_order_and_the_newer_one_goes_to_t
     let Decision::Advance(done) = transition(&late.next, Event::Stocked { attempt: 2 }, now, &policy) else {
         panic!()
     };
-    assert_eq!(done.next.due(), None);
+    let claim = Event::Claimed { by: done.next.key, min_life: secs(0) };
+    let Decision::Advance(collected) = transition(&done.next, claim, now, &policy) else { panic!() };
+    assert_eq!(collected.next.due(), None);
 }
 
 /// Waiting a flat 120 s would find it dead on arrival; and 5 s of polling must not make it look younger than it is.
@@ -165,8 +195,8 @@ fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed
         order = advance.next;
     }
     let again = |at: u64| place(Some(&order), key, &terms, START + secs(at), &policy);
-    assert!(matches!(again(80), Placement::Stands { origin: crate::Origin::Replayed, .. }));
-    assert_eq!(again(81), Placement::Refused(Refusal::Expired), "never a second payment in silence");
+    assert!(matches!(again(119), Placement::Stands { origin: crate::Origin::Replayed, .. }));
+    assert_eq!(again(120), Placement::Refused(Refusal::Expired), "never a second payment in silence");
     assert_eq!(again(100_000), Placement::Refused(Refusal::Expired));
 }
 
@@ -175,7 +205,7 @@ fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed
 fn a_doubt_waits_for_word_that_is_here_already_and_not_for_ever() {
     let pace = Pace { p50: secs(1), p95: secs(1), p99: secs(1) };
     let policy = Policy { pace, ..policy(true, WithoutWord::Resubmit) };
-    let unknown = || Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let unknown = || Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let until = |order: &Order| match order.phase {
         Phase::Unsure { until, .. } => until,
         ref phase => panic!("{}", phase.name()),
@@ -229,7 +259,7 @@ fn an_exclusive_answer_that_somebody_waits_for_is_claimed_by_nobody_else() {
 #[test]
 fn where_a_person_decides_about_doubts_a_cancel_does_not_pay_again() {
     let policy = policy(false, WithoutWord::Bury);
-    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let dead = tell(&policy, &[(0, WAKE), (1, Event::Cancelled), (20, unknown)]);
     assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Doubt, .. }));
     let again = |order: &Order| place(Some(order), order.key, &order.terms, START + secs(100), &policy);
@@ -252,8 +282,8 @@ fn a_task_with_a_name_that_nobody_could_ask_for_is_a_doubt_and_does_not_fill_the
 fn a_doubt_remembers_what_was_seen_when_the_attempt_fell_silent() {
     let policy = policy(false, WithoutWord::Resubmit);
     let silence = |attempt| {
-        let fault = Fault::new(FaultClass::Unknown, format!("HTTP 50{attempt}"));
-        Event::Submitted { attempt, outcome: SubmitOutcome::Refused(fault) }
+        let evidence = Evidence::new(format!("HTTP 50{attempt}"));
+        Event::Submitted { attempt, outcome: SubmitOutcome::InDoubt(evidence) }
     };
     let mut life = vec![(0, WAKE), (1, silence(1))];
     for attempt in 2..=4 {
@@ -262,17 +292,17 @@ fn a_doubt_remembers_what_was_seen_when_the_attempt_fell_silent() {
     }
     life.push((tell(&policy, &life).due().unwrap().since(START).as_secs() + 1, WAKE));
     let order = tell(&policy, &life);
-    let Phase::Dead { cause: DeadCause::Spent(fault), .. } = &order.phase else {
+    let Phase::Dead { cause: DeadCause::DoubtsSpent(evidence), .. } = &order.phase else {
         panic!("{:?}", order.phase)
     };
-    assert_eq!((fault.class, fault.code.as_str()), (FaultClass::Unknown, "HTTP 504"));
+    assert_eq!(evidence.seen, "HTTP 504");
     assert_eq!(order.possible_doubles, 3);
 }
 
 #[test]
 fn a_dead_letter_that_is_dropped_is_forgotten_in_time_and_nothing_else_can_be_dropped() {
     let policy = policy(false, WithoutWord::Bury);
-    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::Unknown };
+    let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let dropped = tell(&policy, &[(0, WAKE), (1, unknown), (2, Event::Dropped)]);
     assert!(matches!(dropped.phase, Phase::Failed { cause: crate::FailCause::Cancelled, .. }));
     assert_eq!(dropped.forget_at(), Some(START + secs(2) + policy.keep));
@@ -298,4 +328,62 @@ fn a_task_is_asked_for_before_the_deadline_however_slow_its_kind_is() {
     }
     let hasty = Policy { patience: secs(8), ..policy(false, WithoutWord::Resubmit) };
     assert_eq!(hasty.first_ask(Some(secs(8))), hasty.first_poll, "but never sooner than the provider allows");
+}
+
+/// A store that forgets: what a node remembers goes on, and a person sees it until it is dropped.
+#[test]
+fn an_order_that_was_put_back_goes_on_and_is_for_a_person_until_it_is_dropped() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let back = Event::PutBack { others_by: START + secs(12) };
+    let solved = tell(&policy, &[(0, WAKE), (1, accepted(1)), (2, back.clone()), (20, called_back(1))]);
+    assert!(matches!(solved.phase, Phase::Solved { .. }));
+    let letter = solved.letter().expect("a person has not seen it");
+    assert_eq!(letter.cause, crate::LetterCause::StoreForgot);
+    assert_eq!(solved.forget_at(), None);
+    let Decision::Advance(seen) = transition(&solved, Event::Dropped, START + secs(30), &policy) else {
+        panic!("it can be dropped")
+    };
+    assert!(seen.next.letter().is_none() && seen.next.phase == solved.phase, "dropping ends the letter only");
+
+    let queued = tell(&policy, &[(2, back)]);
+    assert_eq!(queued.due(), Some(START + secs(12)), "another node may know that it was submitted");
+}
+
+/// What nobody remembers is not bought again before a person says so; a task that is known is gone on with.
+#[test]
+fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_goes_on_with_its_task() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let (key, terms) = agreed(true, Reuse::Shared, false);
+    let lost = tell(&policy, &[(1, Event::Lost)]);
+    assert!(matches!(lost.phase, Phase::Dead { cause: DeadCause::StoreForgot, .. }));
+    let again = place(Some(&lost), key, &terms, START + secs(5), &policy);
+    assert_eq!(again, Placement::Refused(Refusal::NeedsAPerson));
+
+    let lost = tell(&policy, &[(0, WAKE), (1, accepted(1)), (5, Event::Lost)]);
+    let Placement::Commit { advance, .. } = place(Some(&lost), key, &terms, START + secs(9), &policy) else {
+        panic!("there is a task to go on with")
+    };
+    assert!(matches!(advance.next.phase, Phase::Solving { attempt: 1, .. }));
+    let revived = tell(&policy, &[(0, WAKE), (1, accepted(1)), (5, Event::Lost), (9, called_back(1))]);
+    assert!(matches!(revived.phase, Phase::Solved { .. }));
+}
+
+/// An order that was placed again after the store forgot the first one waits for what the first one paid.
+#[test]
+fn the_attempts_of_a_forgotten_record_are_waited_for_and_not_paid_again() {
+    let policy = policy(true, WithoutWord::Resubmit);
+    let first = tell(&policy, &[(0, WAKE), (1, accepted(1))]);
+    let recalled = Event::Recalled { born: first.born, attempts: first.attempts };
+    let fresh = tell(&policy, &[(2, recalled.clone())]);
+    assert!(matches!(fresh.phase, Phase::Solving { attempt: 1, .. }));
+    assert_eq!(fresh.possible_doubles, 0, "nothing was paid for here");
+    let again = transition(&fresh, recalled.clone(), START + secs(3), &policy);
+    assert!(matches!(again, Decision::Ignore(_)), "each is remembered once");
+
+    let paid = tell(&policy, &[(0, WAKE), (1, accepted(1)), (2, recalled), (9, called_back(2))]);
+    assert!(
+        matches!(&paid.phase, Phase::Solved { answer, .. } if answer.attempt == 2),
+        "either answer will do"
+    );
+    assert_eq!(paid.possible_doubles, 1);
 }

@@ -4,7 +4,7 @@
 use super::people::unborn;
 use super::{Decision, Step, WhyIgnored};
 use crate::answer::{Answer, Delivery, Money};
-use crate::event::{Effect, Via};
+use crate::event::{Effect, Outage, Receipt, Via};
 use crate::fault::{Fault, FaultClass};
 use crate::key::Key;
 use crate::order::{Attempt, Order, Phase, Progress, TASK_BYTES_MAX};
@@ -24,6 +24,7 @@ pub fn spare_as_order(order: &Order, attempt: u32, now: Timestamp) -> Option<Ord
     let mut spare = unborn(order.key.spare(order.born, attempt), Arc::clone(&order.terms), order.born);
     spare.life = 1;
     spare.wanted = false;
+    spare.uncollected = answer.expires.is_some();
     // Under its name alone can the answer be reported.
     spare.attempts.push(Attempt { progress: Progress::Answered, report: None, ..made.clone() });
     spare.last_attempt = attempt;
@@ -45,12 +46,28 @@ pub fn age_at_hand_out(answer: &Answer, at: Timestamp) -> Tally {
     Tally { stock_age_ms: millis(at.since(answer.earliest)), ..Tally::default() }
 }
 
+/// The earliest moment at which an answer that came by callback can have been solved. Providers call at once. A call that
+/// got no answer from us is repeated, so if there was an outage since the task was last known to be unsolved, the first
+/// call may have come when it began.
+fn solved_after(unsolved_at: Timestamp, receipt: &Receipt, policy: &Policy) -> Timestamp {
+    let matters = |outage: &&Outage| outage.to + policy.clock_skew > unsolved_at;
+    let begun = receipt.outages.iter().filter(matters).map(|outage| outage.from).min();
+    let first_call = begun.map_or(receipt.at, |begun| begun.min(receipt.at));
+    (first_call - policy.callback_lag).max(unsolved_at)
+}
+
 impl Step {
     /// An answer to any attempt is paid for: it settles the order, revives it, goes to the stock, or is waste.
-    pub(super) fn answered(mut self, number: u32, delivery: Delivery, via: Via, policy: &Policy) -> Decision {
-        let answer = self.receive(number, delivery);
+    pub(super) fn answered(
+        mut self,
+        number: u32,
+        delivery: Delivery,
+        (via, receipt): (Via, Option<Receipt>),
+        policy: &Policy,
+    ) -> Decision {
+        let answer = self.receive(number, delivery, receipt.as_ref(), policy);
         let was_current = self.next.current() == Some(number);
-        let good = answer.is_good_for(self.next.terms.min_life, self.now);
+        let good = answer.is_good_for(self.life_needed(), self.now);
         let is_late = !was_current;
         match &self.next.phase {
             phase if phase.is_open() => {
@@ -95,21 +112,44 @@ impl Step {
         self.done()
     }
 
-    /// Takes the delivery in: booked as paid, with the expiry that follows from the earliest it can have been solved.
-    pub(super) fn receive(&mut self, number: u32, delivery: Delivery) -> Answer {
+    /// How much life a new answer must have: what its callers asked for, if it settles their order; the margin of a reused
+    /// answer, if it goes to the stock.
+    fn life_needed(&self) -> Duration {
+        let terms = &self.next.terms;
+        let is_for_callers = match self.next.phase {
+            Phase::Dead { .. } => true,
+            _ => self.next.is_awaited() && terms.slot.is_none(),
+        };
+        if is_for_callers { terms.min_life } else { terms.margin }
+    }
+
+    /// Takes the delivery in: counted as paid, with the expiry that follows from the earliest it can have been solved.
+    fn receive(
+        &mut self,
+        number: u32,
+        delivery: Delivery,
+        receipt: Option<&Receipt>,
+        policy: &Policy,
+    ) -> Answer {
         self.mark_paid(number);
         self.remember_task(number);
         self.set_progress(number, Progress::Answered);
-        // A callback tells no price, and some providers never do.
-        let cost = if delivery.cost == Money::default() { self.next.terms.price } else { delivery.cost };
-        self.tally.cost_micros = cost.0;
-        self.tally.unpriced = u64::from(cost == Money::default());
+        // A callback says no price, and some providers never do: then the price list decides.
+        let cost = delivery.cost.or(self.next.terms.price);
+        self.tally.cost_micros = cost.map_or(0, |Money(micros)| micros);
+        self.tally.unpriced = u64::from(cost.is_none());
         if let Some(attempt) = self.next.attempt_mut(number) {
             attempt.cost = cost;
         }
         let unsolved_at = self.next.attempt(number).map_or(self.now, |attempt| attempt.unsolved_at);
-        let earliest = delivery.solved_at.map_or(unsolved_at, |at| at.min(self.now).max(unsolved_at));
-        let expires = self.next.terms.life.map(|life| earliest + life);
+        let arrived = receipt.map_or(self.now, |receipt| receipt.at.min(self.now));
+        let earliest = match (delivery.solved_at, receipt) {
+            (Some(said), _) => said.min(arrived).max(unsolved_at),
+            (None, Some(receipt)) => solved_after(unsolved_at, receipt, policy),
+            (None, None) => unsolved_at,
+        };
+        // The node that hands it out may have a clock that is behind ours.
+        let expires = self.next.terms.life.map(|life| earliest + life - policy.clock_skew);
         Answer { goods: delivery.goods, attempt: number, earliest, expires, cost }
     }
 
@@ -136,6 +176,7 @@ impl Step {
         // What fills a place in a pool was bought for nobody.
         self.next.wanted &= self.next.terms.slot.is_none();
         self.tally.stocked = u64::from(!self.next.wanted && self.next.terms.single_use);
+        self.next.uncollected = answer.expires.is_some();
         self.next.phase = Phase::Solved { answer, at: self.now };
         self.tell(Beat::Solved { attempt: number, via });
         self.done()
@@ -143,7 +184,7 @@ impl Step {
 
     pub(super) fn waste(&mut self, answer: &Answer) {
         self.tally.wasted = 1;
-        self.tally.wasted_micros = answer.cost.0;
+        self.tally.wasted_micros = answer.cost.map_or(0, |Money(micros)| micros);
     }
 
     pub(super) fn stocked(mut self, number: u32) -> Decision {
@@ -161,16 +202,26 @@ impl Step {
 
     pub(super) fn claimed(mut self, by: Key, min_life: Duration, policy: &Policy) -> Decision {
         match self.next.phase.clone() {
-            Phase::Taken { by: owner, .. } if owner == by => Decision::Ignore(WhyIgnored::AlreadyYours),
-            Phase::Taken { .. } => Decision::Ignore(WhyIgnored::TakenByAnother),
-            Phase::Solved { .. } if !self.next.must_be_claimed() => Decision::Ignore(WhyIgnored::WrongPhase),
-            Phase::Solved { .. } if self.next.wanted && by != self.next.key => {
+            Phase::Taken { by: owner, .. } if owner != by => Decision::Ignore(WhyIgnored::TakenByAnother),
+            Phase::Taken { .. } if !self.next.uncollected => Decision::Ignore(WhyIgnored::AlreadyYours),
+            Phase::Solved { .. } if !self.next.must_be_claimed() && !self.next.uncollected => {
+                Decision::Ignore(WhyIgnored::WrongPhase)
+            }
+            Phase::Solved { .. }
+                if self.next.must_be_claimed() && self.next.wanted && by != self.next.key =>
+            {
                 Decision::Ignore(WhyIgnored::TakenByAnother)
             }
-            Phase::Solved { answer, .. } if !answer.is_good_for(min_life, self.now) => {
+            Phase::Solved { answer, .. } | Phase::Taken { answer, .. }
+                if !answer.is_good_for(min_life, self.now) =>
+            {
                 Decision::Ignore(WhyIgnored::TooOld)
             }
+            // It stays where it is, for others to share; or it is the caller's already. Only now does it reach one.
+            Phase::Taken { .. } => self.collected(),
+            Phase::Solved { .. } if !self.next.must_be_claimed() => self.collected(),
             Phase::Solved { answer, .. } => {
+                self.next.uncollected = false;
                 if by != self.next.key {
                     self.tally = from_the_shelf(policy);
                     self.tally += age_at_hand_out(&answer, self.now);
@@ -180,6 +231,11 @@ impl Step {
             }
             _ => Decision::Ignore(WhyIgnored::WrongPhase),
         }
+    }
+
+    fn collected(mut self) -> Decision {
+        self.next.uncollected = false;
+        self.done()
     }
 
     /// Nothing was bought for it yet, and now nothing need be.
@@ -193,12 +249,13 @@ impl Step {
         if !is_waiting || !self.next.terms.takes_stock || by != self.next.claimant() {
             return Decision::Ignore(WhyIgnored::WrongPhase);
         }
-        if !answer.is_good_for(self.next.terms.min_life, self.now) {
+        if !answer.is_good_for(self.next.terms.margin, self.now) {
             return Decision::Ignore(WhyIgnored::TooOld);
         }
         self.tally = Tally { asked: 0, ..from_the_shelf(policy) };
         self.tally += age_at_hand_out(&answer, self.now);
         let number = self.next.remember(Attempt { made_for: Some(from), ..attempt });
+        self.next.uncollected = answer.expires.is_some();
         self.next.phase = Phase::Solved { answer: Answer { attempt: number, ..answer }, at: self.now };
         self.tell(Beat::Supplied { from });
         self.done()

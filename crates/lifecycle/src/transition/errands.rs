@@ -43,10 +43,12 @@ impl Order {
         reports.chain(tellings).min()
     }
 
-    /// Whether it stands among the dead letters: itself, or for a listener who never took his word.
+    /// Whether it stands among the dead letters: itself, for a listener who never took his word, or because the store forgot it.
     #[must_use]
     pub fn needs_a_person(&self) -> bool {
-        matches!(self.phase, Phase::Dead { .. }) || (self.has_dead_listener() && !self.phase.is_open())
+        matches!(self.phase, Phase::Dead { .. })
+            || self.put_back.is_some()
+            || (self.has_dead_listener() && !self.phase.is_open())
     }
 
     #[must_use]
@@ -176,6 +178,7 @@ impl Step {
         match outcome {
             TellOutcome::Taken => {
                 listeners.remove(index);
+                self.next.uncollected = false;
                 self.tell(Beat::Told { listener: number });
             }
             TellOutcome::NotTaken { why } => {

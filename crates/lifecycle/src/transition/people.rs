@@ -3,9 +3,9 @@
 
 use super::{Advance, Decision, Step, WhyIgnored};
 use crate::answer::Answer;
-use crate::fault::{Fault, FaultClass};
+use crate::fault::{Fault, Signal};
 use crate::key::Key;
-use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
+use crate::order::{DeadCause, FailCause, Order, Phase, Progress};
 use crate::policy::Policy;
 use crate::story::{Beat, NOTE_BYTES_MAX, Story};
 use crate::tally::Tally;
@@ -15,7 +15,6 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 /// Where a placement's answer comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +88,11 @@ pub fn place(
     if order.terms.keyed && order.terms.fingerprint != terms.fingerprint {
         return Placement::Refused(Refusal::OtherParameters);
     }
-    let good = |answer: &Answer| answer.is_good_for(terms.min_life, now);
+    // The caller may come for the answer a little later, and it must be good then. Under a key of its own it is the job that
+    // the answer was bought for; any other placement reuses it.
+    let least_life = if order.terms.keyed { terms.min_life } else { terms.margin };
+    let good = |answer: &Answer| answer.is_good_for(least_life + terms.promised_for(), now);
+    let again = if order.terms.keyed { Origin::Replayed } else { Origin::Cached };
     let asked = Tally { asked: 1, ..Tally::default() };
     let stands = |origin| Placement::Stands {
         origin,
@@ -108,7 +111,7 @@ pub fn place(
             Step::new(order, now).rejoin(terms)
         }
         Phase::Solved { answer, .. } if good(answer) && order.shelf().is_some() => {
-            Step::new(order, now).take_off_the_shelf()
+            Step::new(order, now).take_off_the_shelf(again)
         }
         // Nobody is given again what a caller has said to be bad; whoever comes with his own key repeats himself.
         Phase::Solved { .. }
@@ -116,9 +119,7 @@ pub fn place(
         {
             Step::new(order, now).begin_life(terms, policy)
         }
-        Phase::Solved { answer, at } if good(answer) && is_a_repeat(order, *at, now, policy) => {
-            stands(if order.terms.keyed { Origin::Replayed } else { Origin::Cached })
-        }
+        Phase::Solved { answer, at } if good(answer) && is_a_repeat(order, *at, now, policy) => stands(again),
         Phase::Taken { answer, by, .. } if good(answer) && *by == order.key => stands(Origin::Replayed),
         Phase::Solved { .. } | Phase::Taken { .. } | Phase::Spoiled { .. } if order.terms.keyed => {
             Placement::Refused(Refusal::Expired)
@@ -129,8 +130,16 @@ pub fn place(
         Phase::Dead { cause: DeadCause::Doubt, .. } if is_in_doubt(order) => {
             Placement::Refused(Refusal::NeedsAPerson)
         }
+        Phase::Dead { cause: DeadCause::StoreForgot, .. } if !has_paid_task(order) => {
+            Placement::Refused(Refusal::NeedsAPerson)
+        }
         _ => Step::new(order, now).begin_life(terms, policy),
     }
+}
+
+/// Whether there is a task that a new life would go on with.
+fn has_paid_task(order: &Order) -> bool {
+    order.attempts.iter().any(|attempt| matches!(attempt.progress, Progress::Trailing { .. }))
 }
 
 /// Whether nobody knows, still, what became of an attempt.
@@ -141,7 +150,8 @@ fn is_in_doubt(order: &Order) -> bool {
 /// Whoever comes with his own key repeats himself for as long as there is a record. Without one, a single-use
 /// answer is for repeats within the window, and one that can be used again is for everybody.
 fn is_a_repeat(order: &Order, solved: Timestamp, now: Timestamp, policy: &Policy) -> bool {
-    order.terms.keyed || !order.terms.single_use || now <= solved + policy.share_window
+    let is_in_window = policy.share_window.is_none_or(|window| now <= solved + window);
+    order.terms.keyed || !order.terms.single_use || is_in_window
 }
 
 pub(super) fn unborn(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
@@ -153,13 +163,15 @@ pub(super) fn unborn(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
         placed: now,
         deadline: now,
         wanted: true,
+        uncollected: false,
         phase: Phase::Queued { until: now, held: false },
         attempts: Vec::new(),
         last_attempt: 0,
-        retries: [0; FaultClass::ALL.len()],
+        retries: [0; Signal::ALL.len()],
         possible_doubles: 0,
         listeners: Vec::new(),
         last_listener: 0,
+        put_back: None,
         story: Story::default(),
     }
 }
@@ -192,17 +204,24 @@ impl Step {
         self.placement(Origin::Joined)
     }
 
-    pub(super) fn take_off_the_shelf(mut self) -> Placement {
+    pub(super) fn take_off_the_shelf(mut self, origin: Origin) -> Placement {
         self.tally.asked = 1;
         self.tally.cached = 1;
         self.next.wanted = true;
         self.tell(Beat::Rejoined);
-        self.placement(Origin::Cached)
+        self.placement(origin)
     }
 
     /// A new life goes on with whatever an earlier one may have paid for, and pays only if there is nothing.
     pub(super) fn restart(&mut self, policy: &Policy) {
         let now = self.now;
+        if let Phase::Solved { answer, .. } = &self.next.phase
+            && self.next.uncollected
+        {
+            let answer = answer.clone();
+            self.waste(&answer);
+            self.tell(Beat::Spoiled);
+        }
         let order = &mut self.next;
         let mut buried = Timestamp::ZERO;
         if let Phase::Dead { at, .. } = order.phase {
@@ -213,19 +232,10 @@ impl Step {
         order.placed = now;
         order.deadline = now + order.terms.patience;
         order.wanted = true;
-        order.retries = [0; FaultClass::ALL.len()];
+        order.uncollected = false;
+        order.retries = [0; Signal::ALL.len()];
         order.phase = Phase::Queued { until: now, held: false };
-        if self.resume_paid(policy) {
-            return;
-        }
-        let doubt_wait = if policy.callbacks { policy.doubt_wait() } else { Duration::ZERO };
-        let doubtful = self.next.attempts.iter().rev().find(|attempt| attempt.progress == Progress::Sent);
-        if let Some(Attempt { number, sent, .. }) = doubtful {
-            let until = (*sent + doubt_wait).max(buried + policy.submit_wait);
-            if now < until {
-                self.next.phase = Phase::Unsure { attempt: *number, until };
-            }
-        }
+        self.wait_for_what_is_paid(buried, policy);
     }
 
     /// Waits for an attempt that is paid for and was left behind, if there is one, rather than pay again.
@@ -284,7 +294,7 @@ impl Step {
 
     /// It ends as if it had been cancelled. What may be paid for trails on, for the stock.
     pub(super) fn dropped(mut self) -> Decision {
-        let is_told_no_more = self.tell_no_more();
+        let is_told_no_more = self.tell_no_more() | self.next.put_back.take().is_some();
         if !matches!(self.next.phase, Phase::Dead { .. }) {
             self.tell(Beat::Dropped);
             return if is_told_no_more { self.done() } else { Decision::Ignore(WhyIgnored::WrongPhase) };

@@ -1,8 +1,8 @@
 //! What a provider says, in reply to a submit or a poll or by calling back, and what it means for the order.
 
 use super::{Decision, Step, WhyIgnored};
-use crate::event::{PollOutcome, SubmitOutcome, Via, Word};
-use crate::fault::{Fault, FaultClass};
+use crate::event::{PollOutcome, Receipt, SubmitOutcome, Via, Word};
+use crate::fault::{Evidence, Fault, FaultClass, Signal};
 use crate::order::{Attempt, DeadCause, Phase, Progress, TASK_BYTES_MAX};
 use crate::policy::Policy;
 use crate::story::Beat;
@@ -16,28 +16,27 @@ impl Step {
         };
         let outcome = match outcome {
             // Nobody can ask for a task by such a name, and it would fill the record.
-            SubmitOutcome::Accepted { task } if task.len() > TASK_BYTES_MAX => SubmitOutcome::Unknown,
+            SubmitOutcome::Accepted { task } if task.len() > TASK_BYTES_MAX => {
+                SubmitOutcome::InDoubt(Evidence::new("the name of the task is too long"))
+            }
             outcome => outcome,
         };
         match (&attempt.progress, outcome) {
             (Progress::Answered | Progress::Spare { .. }, _) => Decision::Ignore(WhyIgnored::AlreadyAnswered),
-            (_, SubmitOutcome::Answered(delivery)) => self.answered(number, delivery, Via::Submit, policy),
+            (_, SubmitOutcome::Answered(delivery)) => {
+                self.answered(number, delivery, (Via::Submit, None), policy)
+            }
             (Progress::Sent | Progress::GivenUp { .. }, SubmitOutcome::Accepted { task }) => {
                 self.accepted(number, task, policy);
                 self.done()
             }
-            (_, SubmitOutcome::Unknown) if self.is_submitting(number) => self.doubt(number, policy),
-            // The same, from an adapter that can say what it saw.
-            (_, SubmitOutcome::Refused(fault))
-                if fault.class == FaultClass::Unknown && self.is_submitting(number) =>
-            {
-                self.tell(Beat::Faulted { attempt: number, fault });
+            (_, SubmitOutcome::InDoubt(evidence)) if self.is_submitting(number) => {
+                if evidence != Evidence::default() {
+                    self.tell(Beat::LeftInDoubt { attempt: number, evidence });
+                }
                 self.doubt(number, policy)
             }
-            (_, SubmitOutcome::Refused(Fault { class: FaultClass::Unknown, .. })) => {
-                Decision::Ignore(WhyIgnored::OldNews)
-            }
-            (Progress::Sent | Progress::GivenUp { .. }, SubmitOutcome::Refused(fault)) => {
+            (Progress::Sent | Progress::GivenUp { .. }, SubmitOutcome::Rejected(fault)) => {
                 self.faulted(number, fault, policy)
             }
             _ => Decision::Ignore(WhyIgnored::OldNews),
@@ -99,7 +98,7 @@ impl Step {
             {
                 Decision::Ignore(WhyIgnored::AlreadyAnswered)
             }
-            PollOutcome::Answered(delivery) => self.answered(number, delivery, Via::Poll, policy),
+            PollOutcome::Answered(delivery) => self.answered(number, delivery, (Via::Poll, None), policy),
             _ if !is_asked_for => Decision::Ignore(WhyIgnored::OldNews),
             PollOutcome::Pending => {
                 // Not `now`: the reply may have been on its way while the task was solved.
@@ -111,9 +110,7 @@ impl Step {
             PollOutcome::NoWord => self.missed(number, policy),
             PollOutcome::Faulted(fault) => match fault.class {
                 // The task is paid for and still there: only the question failed.
-                FaultClass::Busy | FaultClass::Unreachable | FaultClass::Unknown => {
-                    self.missed(number, policy)
-                }
+                FaultClass::Busy | FaultClass::Unreachable => self.missed(number, policy),
                 FaultClass::Broke | FaultClass::Account => {
                     self.tell(Beat::Held);
                     let deadline = self.next.deadline;
@@ -133,11 +130,11 @@ impl Step {
         if self.next.current() != Some(number) {
             return self.missed(number, policy);
         }
-        let spent = &mut self.next.retries[fault.class as usize];
-        if *spent >= policy.faults.rule(fault.class).limit {
+        let spent = &mut self.next.retries[Signal::from(fault.class).index()];
+        if policy.faults.rule(fault.class).is_spent(*spent) {
             return self.bury(DeadCause::Spent(fault), policy);
         }
-        *spent += 1;
+        *spent = spent.saturating_add(1);
         self.missed(number, policy)
     }
 
@@ -170,6 +167,7 @@ impl Step {
         number: u32,
         task: Option<String>,
         word: Word,
+        receipt: Option<Receipt>,
         policy: &Policy,
     ) -> Decision {
         let Some(attempt) = self.next.attempt(number) else {
@@ -191,7 +189,7 @@ impl Step {
             // Whatever came before: it is paid for.
             (Word::Answered(delivery), task) => {
                 self.learn_task(number, task);
-                self.answered(number, delivery, Via::Callback, policy)
+                self.answered(number, delivery, (Via::Callback, receipt), policy)
             }
             (Word::Faulted(_), _) if faulted => Decision::Ignore(WhyIgnored::OldNews),
             (Word::Faulted(fault), task)

@@ -8,7 +8,7 @@ use crate::store::{Commit, Day, Line, Store, Version, Versioned, Which};
 use crate::watch::Watch;
 use futures_util::FutureExt;
 use quittance_lifecycle::{
-    Advance, Decision, Event, FaultClass, Gate, Key, KeySettings, Order, Placement, PollOutcome,
+    Advance, Decision, Event, Evidence, FaultClass, Gate, Key, KeySettings, Order, Placement, PollOutcome,
     SubmitOutcome, Tally, Timestamp, Word, place, transition,
 };
 use std::collections::BTreeMap;
@@ -260,11 +260,11 @@ impl Model {
             4 => Event::Woken { stamp: 1, gate: shut },
             5 | 6 => samples::accepted(attempt),
             7 => refused,
-            8 => Event::Submitted { attempt, outcome: SubmitOutcome::Unknown },
+            8 => Event::Submitted { attempt, outcome: SubmitOutcome::InDoubt(Evidence::default()) },
             9 => Event::Submitted { attempt, outcome: SubmitOutcome::Answered(delivery) },
             10 => Event::Polled { attempt, asked: self.now, outcome: PollOutcome::Answered(delivery) },
             11 => Event::Polled { attempt, asked: self.now, outcome: PollOutcome::Pending },
-            12 => Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery) },
+            12 => Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery), receipt: None },
             13 => Event::Claimed { by: order.key, min_life: Duration::ZERO },
             14 => Event::Cancelled,
             15 => Event::Returned { by: order.taker()? },

@@ -2,13 +2,13 @@
 
 use super::AVAILABLE;
 use super::samples::START;
-use crate::roster::{Card, Demand, Roster, Vitals};
+use crate::roster::{Card, Demand, Reach, Roster, Vitals};
 use crate::sheet::{
     LevelShown, PoolSheet, PoolSpec, SHEETS_MAX, Sheet, SheetFound, SheetWritten, Spent, TrustSheet,
 };
 use crate::store::Version;
 use futures_util::future::join_all;
-use quittance_lifecycle::{Money, Value};
+use quittance_lifecycle::{Money, Outage, Timestamp, Value};
 use quittance_pool::{Goal, Hours, Trust};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +51,7 @@ fn card(node: u64, name: &str) -> Card {
         at: START,
         skew_ms: None,
         vitals: Vitals::default(),
+        reach: None,
         demand: BTreeMap::new(),
     }
 }
@@ -68,6 +69,7 @@ pub async fn a_card_is_read_back_and_replaced_by_the_next_of_its_node(roster: Ar
     }
     assert_eq!(cards(&*roster).await, [second.clone(), first.clone()]);
     first.skew_ms = Some(-1500);
+    first.reach = Some(Reach { until: START, outages: vec![Outage { from: Timestamp::ZERO, to: START }] });
     first.demand = BTreeMap::from([
         ("door".to_owned(), Demand { served: 3, missed: 1 }),
         ("w\u{e4}rm \"\0".to_owned(), Demand { served: 0, missed: u64::MAX }),
@@ -151,7 +153,7 @@ fn pool(name: &str) -> Sheet {
             is_on: true,
         },
         generations: vec![0, 7, u64::MAX],
-        spent: Spent { hour: 495_000, money: Money(1), refills: 2 },
+        spent: Spent { hour: 495_000, money: Money(1), refills: 2, unpriced: 1 },
         price: Some(Money(2990)),
         asked_at: START,
         level: Some(LevelShown {

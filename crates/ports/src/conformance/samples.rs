@@ -2,9 +2,9 @@
 //! kinds are made up, and so are the moments.
 
 use quittance_lifecycle::{
-    Decision, Delivery, Draft, Event, Fault, FaultClass, Field, Gate, Goods, Identity, Key, KeySettings,
-    Kind, Listener, Money, Order, Pace, Placement, Policy, PollOutcome, Shape, SubmitOutcome, Tally, Target,
-    Telling, Timestamp, Value, Word, place, transition,
+    Decision, Delivery, Draft, Event, Evidence, Fault, FaultClass, Field, Gate, Goods, HostRules, Identity,
+    Key, KeySettings, Kind, Listener, Money, Order, Pace, Placement, Policy, PollOutcome, Reuse, Shape,
+    SubmitOutcome, Tally, Target, Telling, Timestamp, Value, Word, place, transition,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -43,6 +43,7 @@ pub fn riddle() -> Kind {
         life: Some(LIFE),
         margin: Duration::from_secs(40),
         single_use: true,
+        hosts: HostRules::NONE,
         pace: Pace {
             p50: Duration::from_secs(10),
             p95: Duration::from_secs(30),
@@ -142,7 +143,7 @@ pub fn accepted(attempt: u32) -> Event {
 
 #[must_use]
 pub fn refused(attempt: u32, class: FaultClass) -> Event {
-    submitted(attempt, SubmitOutcome::Refused(Fault::new(class, "ERROR_\"QUOTED\"_\u{1F600}")))
+    submitted(attempt, SubmitOutcome::Rejected(Fault::new(class, "ERROR_\"QUOTED\"_\u{1F600}")))
 }
 
 /// The same order, of which a caller could never be told.
@@ -160,14 +161,14 @@ pub fn delivery() -> Delivery {
     Delivery {
         goods: Goods { text, is_json: true, extras: extras.into() },
         solved_at: None,
-        cost: Money(2990),
+        cost: Some(Money(2990)),
     }
 }
 
 /// A caller's wishes with all that makes records hard to write: quotes, a zero byte, no text at all, raw bytes.
 #[must_use]
 pub fn draft(page: &str) -> Draft {
-    Draft::new("O'Hara & S\u{f8}n")
+    Draft { reuse: Some(Reuse::Shared), ..Draft::new("O'Hara & S\u{f8}n") }
         .with("page", page)
         .with("words", "a \"quoted\" \\ line\r\n\u{0} \u{4f60}\u{597d}")
         .with("nothing", "")
@@ -192,7 +193,7 @@ pub fn solving(name: &str, now: Timestamp) -> Sample {
 
 #[must_use]
 pub fn unsure(name: &str, now: Timestamp) -> Sample {
-    submitting(name, now).then(submitted(1, SubmitOutcome::Unknown))
+    submitting(name, now).then(submitted(1, SubmitOutcome::InDoubt(Evidence::default())))
 }
 
 /// Solved, for whoever placed it.
@@ -253,7 +254,7 @@ pub fn every_phase() -> Vec<Sample> {
     let trailing = solving("trailing", START);
     let deadline = trailing.order.deadline;
     let patient = Policy { callbacks: true, ..POLICY };
-    let late = Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery()) };
+    let late = Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery()), receipt: None };
     vec![
         queued("queued", START),
         queued("held", START).then(woken()).then(refused(1, FaultClass::Account)),
@@ -261,7 +262,9 @@ pub fn every_phase() -> Vec<Sample> {
         submitting("submitting", START),
         solving("solving", START),
         unsure("unsure", START),
-        submitting("patient", START).under(patient).then(submitted(1, SubmitOutcome::Unknown)),
+        submitting("patient", START)
+            .under(patient)
+            .then(submitted(1, SubmitOutcome::InDoubt(Evidence::default()))),
         solved("solved", START),
         Sample::placed("for ever", draft("https://example.com/wall"), &scribble(), START)
             .then(woken())

@@ -5,7 +5,7 @@ use super::shelf::{HERE, THERE, shelf, stock};
 use super::{AVAILABLE, create, write};
 use crate::store::{Commit, Day, Line, Store, Versioned};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Event, Key, Phase, Tally, Timestamp};
+use quittance_lifecycle::{Event, Key, Order, Phase, Tally, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -50,11 +50,19 @@ pub async fn what_is_taken_stands_as_if_it_had_been_claimed(store: Arc<dyn Store
     assert_eq!(*found.order, expected);
     assert!(found.version > before);
     assert_eq!(store.load(&expected.key).await.expect(AVAILABLE), Some(found.clone()));
-    assert_eq!(super::list(store, crate::store::Which::All, None, 9).await, [found]);
+    assert_eq!(super::list(store, crate::store::Which::All, None, 9).await, core::slice::from_ref(&found));
     let day = Day::of(START);
     let books = store.books(day, day).await.expect(AVAILABLE);
     assert_eq!(books, [(Line::of(&expected, START), one())], "and it is in the books");
-    // It is nobody's alarm any more that it would have spoiled, and it is forgotten in its time.
+    // Until its caller has come for it, it is due when it expires: then it is waste. After that it is forgotten in its time.
+    let due = store.claim_due(after(119), after(300), 9).await.expect(AVAILABLE);
+    assert_eq!((due.orders, due.next), (Vec::new(), Some(after(120))));
+    let due = store.claim_due(after(120), after(121), 9).await.expect(AVAILABLE);
+    assert_eq!(due.orders, core::slice::from_ref(&found));
+    let expected = Order { uncollected: false, ..expected };
+    let collected = Arc::new(expected.clone());
+    let written = store.commit(found.version, &collected, &Tally::default(), START).await.expect(AVAILABLE);
+    assert!(matches!(written, Commit::Done(_)), "{written:?}");
     let due = store.claim_due(after(200), after(300), 9).await.expect(AVAILABLE);
     assert_eq!((due.orders, due.next), (Vec::new(), None));
     let forget_at = expected.forget_at().expect("nothing is owed");

@@ -105,6 +105,7 @@ fn what_was_spilled_waits_in_order_until_it_is_safe() {
     let arrivals = [1, 2, 3].map(|n| Arrival {
         key: Key([n; 32]),
         born: samples::START,
+        target: None,
         event: Event::Stocked { attempt: n.into() },
     });
     for arrival in &arrivals {

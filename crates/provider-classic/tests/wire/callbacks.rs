@@ -2,7 +2,7 @@
 
 use crate::provider;
 use quittance_classic::Profile;
-use quittance_lifecycle::{Delivery, FaultClass, Goods, Money, Word};
+use quittance_lifecycle::{Delivery, FaultClass, Goods, Word};
 use quittance_ports::{Callback, Provider, Saying};
 
 fn hear(query: &str, content_type: Option<&str>, body: &str) -> Option<Saying> {
@@ -11,7 +11,7 @@ fn hear(query: &str, content_type: Option<&str>, body: &str) -> Option<Saying> {
 }
 
 fn answered(task: Option<&str>, text: &str) -> Option<Saying> {
-    let delivery = Delivery { goods: Goods::text(text), solved_at: None, cost: Money(0) };
+    let delivery = Delivery { goods: Goods::text(text), solved_at: None, cost: None };
     Some(Saying { task: task.map(str::to_owned), word: Word::Answered(delivery) })
 }
 

@@ -16,7 +16,9 @@ mod tls;
 
 use quittance_catalog::kind;
 use quittance_classic::Profile;
-use quittance_lifecycle::{Draft, Fault, Key, KeySettings, Policy, SubmitOutcome, Terms, Timestamp, Value};
+use quittance_lifecycle::{
+    Draft, Evidence, Fault, Key, KeySettings, Policy, SubmitOutcome, Terms, Timestamp, Value,
+};
 use quittance_ports::{Provider, Submission};
 use quittance_provider_classic::{ApiKey, ClassicProvider, Settings};
 use std::time::Duration;
@@ -60,7 +62,7 @@ fn token_order() -> (Key, Terms) {
 }
 
 async fn submit_order(provider: &ClassicProvider, (key, terms): &(Key, Terms)) -> SubmitOutcome {
-    provider.submit(Submission { key: *key, attempt: 1, terms, callback: None }).await
+    provider.submit(Submission { key: *key, attempt: 1, terms, callback: None, guard: &|_| Ok(()) }).await
 }
 
 async fn submit(provider: &ClassicProvider) -> SubmitOutcome {
@@ -68,9 +70,17 @@ async fn submit(provider: &ClassicProvider) -> SubmitOutcome {
 }
 
 #[track_caller]
+fn in_doubt(outcome: SubmitOutcome) -> Evidence {
+    match outcome {
+        SubmitOutcome::InDoubt(evidence) => evidence,
+        other => panic!("not in doubt: {other:?}"),
+    }
+}
+
+#[track_caller]
 fn refused(outcome: SubmitOutcome) -> Fault {
     match outcome {
-        SubmitOutcome::Refused(fault) => fault,
+        SubmitOutcome::Rejected(fault) => fault,
         other => panic!("not refused: {other:?}"),
     }
 }

@@ -12,8 +12,12 @@ use std::collections::BTreeMap;
 
 const PENDING: &str = "CAPCHA_NOT_READY";
 
-fn answered(text: &str, micros: u64) -> PollOutcome {
-    PollOutcome::Answered(Delivery { goods: Goods::text(text), solved_at: None, cost: Money(micros) })
+fn answered(text: &str, micros: impl Into<Option<u64>>) -> PollOutcome {
+    PollOutcome::Answered(Delivery {
+        goods: Goods::text(text),
+        solved_at: None,
+        cost: micros.into().map(Money),
+    })
 }
 
 fn tasks(count: usize) -> Vec<String> {
@@ -64,10 +68,10 @@ fn is_truth(said: &[PollOutcome], truth: &[&str]) {
 #[tokio::test]
 async fn one_task_is_asked_for_with_its_price_where_there_is_one() {
     for (profile, action, body, cost) in [
-        (Profile::TwoCaptcha, "get2", r#"{"status":1,"request":"a|b","price":"0.00299"}"#, 2990),
-        (Profile::TwoCaptcha, "get2", "OK|a|b|0.00299", 2990),
-        (Profile::CaptchaAi, "get", r#"{"status":1,"request":"a|b"}"#, 0),
-        (Profile::CaptchaAi, "get", "OK|a|b", 0),
+        (Profile::TwoCaptcha, "get2", r#"{"status":1,"request":"a|b","price":"0.00299"}"#, Some(2990)),
+        (Profile::TwoCaptcha, "get2", "OK|a|b|0.00299", Some(2990)),
+        (Profile::CaptchaAi, "get", r#"{"status":1,"request":"a|b"}"#, None),
+        (Profile::CaptchaAi, "get", "OK|a|b", None),
     ] {
         let server = Server::answering(move |_| ok(body));
         let said = provider(profile, &server.url()).poll(&tasks(1)).await;

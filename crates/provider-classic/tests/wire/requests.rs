@@ -12,7 +12,8 @@ async fn an_order_goes_by_body_with_its_callback() {
     let provider = provider(Profile::CaptchaAi, &format!("{}/api/", server.url()));
     let (key, terms) = token_order();
     let callback = "https://quittance.example.com/c/1/2?x=y&z";
-    let submission = Submission { key, attempt: 1, terms: &terms, callback: Some(callback) };
+    let submission =
+        Submission { key, attempt: 1, terms: &terms, callback: Some(callback), guard: &|_| Ok(()) };
     assert_eq!(provider.submit(submission).await, accepted("7"));
     let seen = &server.seen()[0];
     assert_eq!(seen.line(), "POST /api/in.php HTTP/1.1");

@@ -1,7 +1,7 @@
 //! The key is in no address, no log line and no record.
 
 use crate::server::{Server, http, ok};
-use crate::{KEY, hasty, order, provider, refused, settings, submit, submit_order};
+use crate::{KEY, hasty, in_doubt, order, provider, refused, settings, submit, submit_order};
 use quittance_classic::Profile;
 use quittance_lifecycle::fault::SAID_BYTES_MAX;
 use quittance_lifecycle::{FaultClass, PollOutcome};
@@ -89,15 +89,16 @@ async fn what_the_provider_really_said_is_kept_without_key_and_callback_address(
     let provider = provider(Profile::TwoCaptcha, &server.url());
     let (key, terms) =
         order("turnstile", &[("sitekey", "s".into()), ("pageurl", "https://example.com/".into())]);
-    let submission = Submission { key, attempt: 1, terms: &terms, callback: Some(callback) };
+    let submission =
+        Submission { key, attempt: 1, terms: &terms, callback: Some(callback), guard: &|_| Ok(()) };
     let fault = refused(provider.submit(submission).await);
     assert_eq!(
         fault.said, "<h1>502</h1> key=(key) pingback=(callback address) and (callback address)\u{1b}[2J",
         "as it came, but for what is ours"
     );
     let long = Server::answering(|_| http("500 Oops", &"x".repeat(100_000)));
-    let fault = refused(submit(&crate::provider(Profile::TwoCaptcha, &long.url())).await);
-    assert_eq!((fault.said.len(), fault.code.as_str()), (SAID_BYTES_MAX, "HTTP 500"));
+    let evidence = in_doubt(submit(&crate::provider(Profile::TwoCaptcha, &long.url())).await);
+    assert_eq!((evidence.said.len(), evidence.seen.as_str()), (SAID_BYTES_MAX, "HTTP 500"));
     let short = Server::answering(|_| ok("ERROR_NO_SLOT_AVAILABLE"));
     let fault = refused(submit(&crate::provider(Profile::TwoCaptcha, &short.url())).await);
     assert_eq!(
@@ -106,6 +107,6 @@ async fn what_the_provider_really_said_is_kept_without_key_and_callback_address(
         "nothing more was said"
     );
     let taken = Server::answering(|_| http("403 Forbidden", "OK|77"));
-    let fault = refused(submit(&crate::provider(Profile::TwoCaptcha, &taken.url())).await);
-    assert_eq!(fault.said, "", "a task may be paid for");
+    let evidence = in_doubt(submit(&crate::provider(Profile::TwoCaptcha, &taken.url())).await);
+    assert_eq!(evidence.said, "", "a task may be paid for");
 }

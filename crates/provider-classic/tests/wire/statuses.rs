@@ -1,15 +1,22 @@
 //! Whole answers of HTTP that are not answers of the protocol, and which of them may come after the task was taken.
 
 use crate::server::{Server, http};
-use crate::{provider, refused, submit};
+use crate::{in_doubt, provider, refused, submit};
 use quittance_classic::Profile;
-use quittance_lifecycle::FaultClass::{self, Account, Busy, Caller, Unknown, UnknownCode};
+use quittance_lifecycle::FaultClass::{self, Account, Busy, Caller, UnknownCode};
 
 async fn means(status: &'static str, body: &'static str, class: FaultClass, word: &str) {
     let server = Server::answering(move |_| http(status, body));
     let fault = refused(submit(&provider(Profile::TwoCaptcha, &server.url())).await);
     assert_eq!(fault.class, class, "{status}: {fault}");
     assert!(fault.code.contains(word), "{status}: {fault}");
+    assert_eq!(server.seen().len(), 1, "{status}: nothing is sent twice and no redirect is followed");
+}
+
+async fn leaves_in_doubt(status: &'static str, body: &'static str, word: &str) {
+    let server = Server::answering(move |_| http(status, body));
+    let seen = in_doubt(submit(&provider(Profile::TwoCaptcha, &server.url())).await).seen;
+    assert!(seen.contains(word), "{status}: {seen}");
     assert_eq!(server.seen().len(), 1, "{status}: nothing is sent twice and no redirect is followed");
 }
 
@@ -48,9 +55,9 @@ async fn a_code_is_clearer_than_the_status_that_it_comes_with() {
 }
 
 #[tokio::test]
-async fn a_status_that_says_no_with_a_task_in_it_is_unknown() {
+async fn a_status_that_says_no_with_a_task_in_it_is_in_doubt() {
     for status in ["302 Found", "404 Not Found", "413 Too Large", "429 Too Many"] {
-        means(status, "OK|123", Unknown, "with a task in it").await;
+        leaves_in_doubt(status, "OK|123", "with a task in it").await;
     }
 }
 
@@ -58,29 +65,26 @@ async fn a_status_that_says_no_with_a_task_in_it_is_unknown() {
 async fn trouble_behind_a_proxy_may_come_after_the_task_was_taken() {
     for status in ["500 Oops", "502 Bad Gateway", "503 Busy", "504 Late", "521 Down"] {
         let expected = format!("HTTP {}", &status[..3]);
-        means(status, "<html>sorry</html>", Unknown, &expected).await;
-        means(status, "", Unknown, &expected).await;
-        means(status, "ERROR_NO_SLOT_AVAILABLE", Unknown, &expected).await;
+        leaves_in_doubt(status, "<html>sorry</html>", &expected).await;
+        leaves_in_doubt(status, "", &expected).await;
+        leaves_in_doubt(status, "ERROR_NO_SLOT_AVAILABLE", &expected).await;
     }
 }
 
 #[tokio::test]
-async fn a_good_status_with_something_else_in_it_is_unknown_and_says_what_was_seen() {
-    means("200 OK", "<!DOCTYPE html><h1>Welcome</h1>", Unknown, "answered HTML, not the protocol").await;
-    means("200 OK", "<!DOCTYPE html><h1>Welcome</h1>", Unknown, "check provider.url").await;
-    means("200 OK", "", Unknown, "answered nothing").await;
-    means("200 OK", "500 Internal Server Error", Unknown, "not the protocol").await;
-    means("200 OK", "{\"status\":1,\"request\":\"12", Unknown, "JSON that ends early").await;
+async fn a_good_status_with_something_else_in_it_is_in_doubt_and_says_what_was_seen() {
+    leaves_in_doubt("200 OK", "<!DOCTYPE html><h1>Welcome</h1>", "answered HTML, not the protocol").await;
+    leaves_in_doubt("200 OK", "<!DOCTYPE html><h1>Welcome</h1>", "check provider.url").await;
+    leaves_in_doubt("200 OK", "", "answered nothing").await;
+    leaves_in_doubt("200 OK", "500 Internal Server Error", "not the protocol").await;
+    leaves_in_doubt("200 OK", "{\"status\":1,\"request\":\"12", "JSON that ends early").await;
 }
 
 #[tokio::test]
-async fn no_content_is_unknown() {
+async fn no_content_is_in_doubt() {
     let server = Server::answering(|_| "HTTP/1.1 204 No Content\r\n\r\n".to_owned());
-    let fault = refused(submit(&provider(Profile::TwoCaptcha, &server.url())).await);
-    assert_eq!(
-        (fault.class, fault.code.as_str()),
-        (Unknown, "answered nothing (HTTP 204): check provider.url")
-    );
+    let seen = in_doubt(submit(&provider(Profile::TwoCaptcha, &server.url())).await).seen;
+    assert_eq!(seen, "answered nothing (HTTP 204): check provider.url");
 }
 
 #[tokio::test]

@@ -10,7 +10,9 @@ mod submits;
 
 use quittance_catalog::kind;
 use quittance_json::Flavour;
-use quittance_lifecycle::{Draft, Fault, Key, KeySettings, Policy, SubmitOutcome, Terms, Timestamp, Value};
+use quittance_lifecycle::{
+    Draft, Evidence, Fault, Key, KeySettings, Policy, SubmitOutcome, Terms, Timestamp, Value,
+};
 use quittance_ports::{Provider, Submission};
 use quittance_provider_json::{ApiKey, JsonProvider, Settings};
 use std::time::Duration;
@@ -54,7 +56,7 @@ async fn submit_order(
     (key, terms): &(Key, Terms),
     callback: Option<&str>,
 ) -> SubmitOutcome {
-    provider.submit(Submission { key: *key, attempt: 1, terms, callback }).await
+    provider.submit(Submission { key: *key, attempt: 1, terms, callback, guard: &|_| Ok(()) }).await
 }
 
 async fn submit(provider: &JsonProvider) -> SubmitOutcome {
@@ -62,9 +64,17 @@ async fn submit(provider: &JsonProvider) -> SubmitOutcome {
 }
 
 #[track_caller]
+fn in_doubt(outcome: SubmitOutcome) -> Evidence {
+    match outcome {
+        SubmitOutcome::InDoubt(evidence) => evidence,
+        other => panic!("not in doubt: {other:?}"),
+    }
+}
+
+#[track_caller]
 fn refused(outcome: SubmitOutcome) -> Fault {
     match outcome {
-        SubmitOutcome::Refused(fault) => fault,
+        SubmitOutcome::Rejected(fault) => fault,
         other => panic!("not refused: {other:?}"),
     }
 }

@@ -271,6 +271,7 @@ async fn nothing_is_copied_to_where_nodes_work_already_or_to_a_store_that_was_le
         at: samples::START,
         skew_ms: None,
         vitals: Vitals::default(),
+        reach: None,
         demand: std::collections::BTreeMap::new(),
     };
     to.roster.sign_in(&card).await.unwrap();

@@ -4,10 +4,11 @@ mod shared;
 
 use super::Written;
 use quittance_lifecycle::{
-    Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, FailCause, Fault, FaultClass, Gate, Goods, Key,
-    Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse, Slot, Story,
-    SubmitOutcome, Target, TellOutcome, Telling, Terms, Timestamp, Value, Via, Word,
+    Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, Evidence, FailCause, Fault, FaultClass, Gate,
+    Goods, Key, Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse,
+    Signal, Slot, Story, SubmitOutcome, Target, TellOutcome, Telling, Terms, Timestamp, Value, Via, Word,
 };
+use quittance_lifecycle::{Outage, Receipt};
 use quittance_ports::Arrival;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -122,6 +123,7 @@ impl Any {
             single_use: self.flag(),
             life: self.maybe(Self::span),
             min_life: self.span(),
+            margin: self.span(),
             patience: self.span(),
             keep: self.span(),
             site: self.text(),
@@ -129,7 +131,7 @@ impl Any {
             collected_in: self.span(),
             slot: self.maybe(Self::slot),
             provider: self.text(),
-            price: Money(self.wide()),
+            price: self.maybe(Self::wide).map(Money),
             trace: self.text(),
         }
     }
@@ -149,12 +151,16 @@ impl Any {
             attempt: self.count(),
             earliest: self.moment(),
             expires: self.maybe(Self::moment),
-            cost: Money(self.wide()),
+            cost: self.maybe(Self::wide).map(Money),
         }
     }
 
     fn delivery(&mut self) -> Delivery {
-        Delivery { goods: self.goods(), solved_at: self.maybe(Self::moment), cost: Money(self.wide()) }
+        Delivery {
+            goods: self.goods(),
+            solved_at: self.maybe(Self::moment),
+            cost: self.maybe(Self::wide).map(Money),
+        }
     }
 
     fn class(&mut self) -> FaultClass {
@@ -165,10 +171,17 @@ impl Any {
         Fault { class: self.class(), code: self.text(), said: self.maybe(Self::text).unwrap_or_default() }
     }
 
+    fn evidence(&mut self) -> Evidence {
+        Evidence { seen: self.text(), said: self.maybe(Self::text).unwrap_or_default() }
+    }
+
     fn dead_cause(&mut self) -> DeadCause {
-        match self.below(3) {
+        match self.below(6) {
+            4 => DeadCause::NotTaken(self.maybe(Self::fault)),
             0 => DeadCause::Spent(self.fault()),
             1 => DeadCause::Deadline,
+            2 => DeadCause::DoubtsSpent(self.evidence()),
+            3 => DeadCause::StoreForgot,
             _ => DeadCause::Doubt,
         }
     }
@@ -208,7 +221,8 @@ impl Any {
             task: None,
             report: self.maybe(Self::report),
             made_for: self.maybe(Self::key),
-            cost: Money(self.wide()),
+            cost: self.maybe(Self::wide).map(Money),
+            former: self.maybe(|any| (any.moment(), any.count())),
         }
     }
 
@@ -222,6 +236,14 @@ impl Any {
         Report { is_good: self.flag(), at: self.moment(), passing }
     }
 
+    fn outage(&mut self) -> Outage {
+        Outage { from: self.moment(), to: self.moment() }
+    }
+
+    fn receipt(&mut self) -> Receipt {
+        Receipt { at: self.moment(), outages: self.list(3, Self::outage) }
+    }
+
     fn listener(&mut self) -> Listener {
         let telling = match self.flag() {
             true => Telling::Owed { at: self.moment(), tries: self.small() },
@@ -232,7 +254,7 @@ impl Any {
 
     fn beat(&mut self) -> Beat {
         let (attempt, until) = (self.count(), self.moment());
-        match self.below(28) {
+        match self.below(31) {
             0 => Beat::Placed { life: self.count() },
             1 => Beat::Rejoined,
             2 => Beat::Deferred { until },
@@ -241,7 +263,8 @@ impl Any {
             5 => Beat::Doubted { attempt, until },
             6 => Beat::GaveUp { attempt },
             7 => Beat::Faulted { attempt, fault: self.fault() },
-            8 => Beat::Retried { class: self.class(), number: self.small(), at: until },
+            8 => Beat::Retried { class: self.one_of(&Signal::ALL), number: self.small(), at: until },
+            28 => Beat::LeftInDoubt { attempt, evidence: self.evidence() },
             9 => Beat::Held,
             10 => Beat::Released,
             11 => Beat::Solved { attempt, via: self.one_of(&[Via::Submit, Via::Callback, Via::Poll]) },
@@ -260,6 +283,8 @@ impl Any {
             24 => Beat::Supplied { from: self.key() },
             25 => Beat::Returned,
             26 => Beat::Noted { text: self.text() },
+            27 => Beat::PutBack,
+            29 => Beat::Recalled { attempt },
             _ => Beat::Replayed,
         }
     }
@@ -274,6 +299,7 @@ impl Any {
             placed: self.moment(),
             deadline: self.moment(),
             wanted: self.flag(),
+            uncollected: self.flag(),
             phase: self.phase(),
             attempts: self.list(4, Self::attempt),
             last_attempt: self.count(),
@@ -281,6 +307,7 @@ impl Any {
             possible_doubles: self.count(),
             listeners: self.list(3, Self::listener),
             last_listener: self.count(),
+            put_back: self.maybe(Self::moment),
             story: Story { entries: self.list(6, entry), left_out: self.count() },
         }
     }
@@ -289,8 +316,8 @@ impl Any {
         match self.below(4) {
             0 => SubmitOutcome::Accepted { task: self.text() },
             1 => SubmitOutcome::Answered(self.delivery()),
-            2 => SubmitOutcome::Refused(self.fault()),
-            _ => SubmitOutcome::Unknown,
+            2 => SubmitOutcome::Rejected(self.fault()),
+            _ => SubmitOutcome::InDoubt(self.evidence()),
         }
     }
 
@@ -325,11 +352,16 @@ impl Any {
 
     pub(super) fn arrival(&mut self) -> Arrival {
         let attempt = self.count();
-        let event = match self.below(17) {
+        let event = match self.below(20) {
             0 => Event::Woken { stamp: self.wide(), gate: self.gate() },
             1 => Event::Submitted { attempt, outcome: self.submit_outcome() },
             2 => Event::Polled { attempt, asked: self.moment(), outcome: self.poll_outcome() },
-            3 => Event::CalledBack { attempt, task: self.maybe(Self::text), word: self.word() },
+            3 => Event::CalledBack {
+                attempt,
+                task: self.maybe(Self::text),
+                word: self.word(),
+                receipt: self.maybe(Self::receipt),
+            },
             4 => Event::Stocked { attempt },
             5 => Event::Claimed { by: self.key(), min_life: self.span() },
             6 => Event::Cancelled,
@@ -347,9 +379,12 @@ impl Any {
             },
             14 => Event::Returned { by: self.key() },
             15 => Event::Noted { text: self.text() },
+            16 => Event::PutBack { others_by: self.moment() },
+            17 => Event::Lost,
+            18 => Event::Recalled { born: self.moment(), attempts: self.list(3, Self::attempt) },
             _ => Event::Released,
         };
-        Arrival { key: self.key(), born: self.moment(), event }
+        Arrival { key: self.key(), born: self.moment(), target: self.maybe(Self::wide), event }
     }
 
     pub(super) fn written(&mut self) -> Written {

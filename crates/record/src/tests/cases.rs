@@ -1,14 +1,15 @@
 //! The values that the golden files hold. A case is never changed and never removed: add another one.
 
+mod forgotten;
 mod shared;
 mod sight;
 mod stock;
 
 use super::Written;
 use quittance_lifecycle::{
-    Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, FailCause, Fault, FaultClass, Gate, Goods, Key,
-    Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse, Story,
-    SubmitOutcome, Target, TellOutcome, Telling, Terms, Timestamp, Value, Via, Word,
+    Answer, Attempt, Beat, DeadCause, Delivery, Entry, Event, Evidence, FailCause, Fault, FaultClass, Gate,
+    Goods, Key, Listener, Money, Order, Passing, Phase, PollOutcome, Progress, Report, ReportOutcome, Reuse,
+    Signal, Story, SubmitOutcome, Target, TellOutcome, Telling, Terms, Timestamp, Value, Via, Word,
 };
 use quittance_ports::Arrival;
 use std::collections::BTreeMap;
@@ -32,6 +33,8 @@ pub(super) fn all() -> Vec<(&'static str, Written)> {
     cases.extend(sight::orders());
     cases.extend(sight::arrivals());
     cases.extend(sight::sheets());
+    cases.extend(forgotten::orders());
+    cases.extend(forgotten::arrivals());
     cases
 }
 
@@ -64,6 +67,7 @@ fn token_terms() -> Terms {
         single_use: true,
         life: Some(Duration::from_secs(120)),
         min_life: Duration::from_secs(40),
+        margin: Duration::from_secs(40),
         patience: Duration::from_secs(300),
         keep: Duration::from_secs(3600),
         site: String::new(),
@@ -71,7 +75,7 @@ fn token_terms() -> Terms {
         collected_in: Duration::ZERO,
         slot: None,
         provider: String::new(),
-        price: Money(0),
+        price: None,
         trace: String::new(),
     }
 }
@@ -90,6 +94,7 @@ fn terms() -> Vec<(&'static str, Written)> {
         collected_in: Duration::ZERO,
         life: None,
         min_life: Duration::ZERO,
+        margin: Duration::ZERO,
         ..token_terms()
     };
     let unicode = Terms {
@@ -123,17 +128,21 @@ fn goods() -> Goods {
 }
 
 fn answer() -> Answer {
-    Answer { goods: goods(), attempt: 2, earliest: at(20), expires: Some(at(140)), cost: Money(2990) }
+    Answer { goods: goods(), attempt: 2, earliest: at(20), expires: Some(at(140)), cost: Some(Money(2990)) }
 }
 
-/// Lives for ever, costs nothing and brings nothing along.
+/// Lives for ever, has no known cost and brings nothing along.
 fn plain_answer() -> Answer {
     let goods = Goods { is_json: true, ..Goods::text(format!("{{\"x\":\"{SECRET}\"}}")) };
-    Answer { goods, attempt: 1, earliest: at(20), expires: None, cost: Money(0) }
+    Answer { goods, attempt: 1, earliest: at(20), expires: None, cost: None }
 }
 
 fn fault(class: FaultClass) -> Fault {
     Fault { class, code: secret("ERROR_"), said: String::new() }
+}
+
+fn evidence() -> Evidence {
+    Evidence::new(fault(FaultClass::Busy).code)
 }
 
 fn attempt(number: u32, progress: Progress) -> Attempt {
@@ -146,7 +155,8 @@ fn attempt(number: u32, progress: Progress) -> Attempt {
         task: None,
         report: None,
         made_for: None,
-        cost: Money(0),
+        cost: None,
+        former: None,
     }
 }
 
@@ -159,13 +169,15 @@ fn order(phase: Phase) -> Order {
         placed: at(0),
         deadline: at(300),
         wanted: true,
+        uncollected: false,
         phase,
         attempts: Vec::new(),
         last_attempt: 0,
-        retries: [0; FaultClass::ALL.len()],
+        retries: [0; Signal::ALL.len()],
         possible_doubles: 0,
         listeners: Vec::new(),
         last_listener: 0,
+        put_back: None,
         story: Story { entries: vec![Entry { at: at(0), beat: Beat::Placed { life: 1 } }], left_out: 0 },
     }
 }
@@ -207,6 +219,12 @@ fn phases() -> Vec<(&'static str, Written)> {
         ("order-cancelled", order(Phase::Failed { cause: FailCause::Cancelled, at: at(3) })),
         ("order-dead-spent", order(Phase::Dead { cause: spent, at: at(90) })),
         ("order-dead-deadline", order(Phase::Dead { cause: DeadCause::Deadline, at: at(300) })),
+        ("order-dead-not-taken", {
+            let busy = DeadCause::NotTaken(Some(fault(FaultClass::Busy)));
+            let buried = Entry { at: at(299), beat: Beat::Buried { cause: DeadCause::NotTaken(None) } };
+            let story = Story { entries: vec![buried], left_out: 0 };
+            Order { story, ..order(Phase::Dead { cause: busy, at: at(300) }) }
+        }),
         ("order-dead-doubt", order(Phase::Dead { cause: DeadCause::Doubt, at: at(180) })),
     ])
 }
@@ -227,14 +245,14 @@ fn parts() -> Vec<(&'static str, Written)> {
     let story = beats().into_iter().zip(1..).map(|(beat, second)| Entry { at: at(second), beat });
     let queued = Phase::Queued { until: at(60), held: false };
     let every_retry = retries([
-        (FaultClass::Busy, 5),
-        (FaultClass::Unreachable, 3),
-        (FaultClass::Unknown, 2),
-        (FaultClass::Unsolvable, 1),
-        (FaultClass::Broke, 255),
-        (FaultClass::Account, 6),
-        (FaultClass::Caller, 7),
-        (FaultClass::UnknownCode, 8),
+        (FaultClass::Busy.into(), 5),
+        (FaultClass::Unreachable.into(), 3),
+        (Signal::InDoubt, 2),
+        (FaultClass::Unsolvable.into(), 1),
+        (FaultClass::Broke.into(), 255),
+        (FaultClass::Account.into(), 6),
+        (FaultClass::Caller.into(), 7),
+        (FaultClass::UnknownCode.into(), 8),
     ]);
     orders([
         (
@@ -258,7 +276,7 @@ fn parts() -> Vec<(&'static str, Written)> {
         ("order-every-retry", Order { retries: every_retry, ..order(queued.clone()) }),
         (
             "order-one-retry",
-            Order { retries: retries([(FaultClass::Unsolvable, 2)]), ..order(queued.clone()) },
+            Order { retries: retries([(FaultClass::Unsolvable.into(), 2)]), ..order(queued.clone()) },
         ),
         ("order-without-a-story", Order { story: Story::default(), ..order(queued.clone()) }),
         ("order-dropped", Order { story: dropped, ..order(queued) }),
@@ -316,10 +334,10 @@ fn errands() -> Vec<Beat> {
     ]
 }
 
-fn retries<const N: usize>(counts: [(FaultClass, u8); N]) -> [u8; FaultClass::ALL.len()] {
-    let mut retries = [0; FaultClass::ALL.len()];
-    for (class, count) in counts {
-        retries[class as usize] = count;
+fn retries<const N: usize>(counts: [(Signal, u8); N]) -> [u8; Signal::ALL.len()] {
+    let mut retries = [0; Signal::ALL.len()];
+    for (signal, count) in counts {
+        retries[signal.index()] = count;
     }
     retries
 }
@@ -345,35 +363,40 @@ fn beats() -> Vec<Beat> {
         Beat::Replayed,
     ];
     beats.extend([Via::Submit, Via::Callback, Via::Poll].map(|via| Beat::Solved { attempt: 3, via }));
-    beats.extend(FaultClass::ALL.map(|class| Beat::Faulted { attempt: 2, fault: fault(class) }));
-    beats.extend(FaultClass::ALL.map(|class| Beat::Retried { class, number: 4, at: at(70) }));
-    let causes = [DeadCause::Spent(fault(FaultClass::Unknown)), DeadCause::Deadline, DeadCause::Doubt];
+    beats.extend(Signal::ALL.map(|signal| match signal {
+        Signal::Fault(class) => Beat::Faulted { attempt: 2, fault: fault(class) },
+        Signal::InDoubt => Beat::LeftInDoubt { attempt: 2, evidence: evidence() },
+    }));
+    beats.extend(Signal::ALL.map(|class| Beat::Retried { class, number: 4, at: at(70) }));
+    let causes = [DeadCause::DoubtsSpent(evidence()), DeadCause::Deadline, DeadCause::Doubt];
     beats.extend(causes.map(|cause| Beat::Buried { cause }));
     beats
 }
 
 pub(super) fn arrival(event: Event) -> Arrival {
-    Arrival { key: Key(digest(0x5e)), born: at(0), event }
+    Arrival { key: Key(digest(0x5e)), born: at(0), target: None, event }
 }
 
 pub(super) fn called_back(attempt: u32) -> Arrival {
-    let word = Word::Answered(Delivery { goods: goods(), solved_at: None, cost: Money(2990) });
-    arrival(Event::CalledBack { attempt, task: Some(secret("73045")), word })
+    let word = Word::Answered(Delivery { goods: goods(), solved_at: None, cost: Some(Money(2990)) });
+    arrival(Event::CalledBack { attempt, task: Some(secret("73045")), word, receipt: None })
 }
 
 fn arrivals() -> Vec<(&'static str, Written)> {
-    let delivery = || Delivery { goods: Goods::text(SECRET), solved_at: Some(at(20)), cost: Money(0) };
+    let delivery = || Delivery { goods: Goods::text(SECRET), solved_at: Some(at(20)), cost: None };
     let submitted = |outcome| Event::Submitted { attempt: 1, outcome };
     let polled = |outcome| Event::Polled { attempt: 1, asked: at(19), outcome };
     let unsolvable = || fault(FaultClass::Unsolvable);
-    let no_task = Event::CalledBack { attempt: 7, task: None, word: Word::Faulted(unsolvable()) };
+    let no_task =
+        Event::CalledBack { attempt: 7, task: None, word: Word::Faulted(unsolvable()), receipt: None };
     let taken = SubmitOutcome::Accepted { task: secret("73045") };
     let mut cases: Vec<_> = [
         ("arrival-called-back-faulted", no_task),
         ("arrival-submitted-accepted", submitted(taken)),
         ("arrival-submitted-answered", submitted(SubmitOutcome::Answered(delivery()))),
-        ("arrival-submitted-refused", submitted(SubmitOutcome::Refused(unsolvable()))),
-        ("arrival-submitted-unknown", submitted(SubmitOutcome::Unknown)),
+        ("arrival-submitted-refused", submitted(SubmitOutcome::Rejected(unsolvable()))),
+        ("arrival-submitted-in-doubt", submitted(SubmitOutcome::InDoubt(evidence()))),
+        ("arrival-submitted-unknown", submitted(SubmitOutcome::InDoubt(Evidence::default()))),
         ("arrival-polled-pending", polled(PollOutcome::Pending)),
         ("arrival-polled-answered", polled(PollOutcome::Answered(delivery()))),
         ("arrival-polled-faulted", polled(PollOutcome::Faulted(unsolvable()))),

@@ -4,8 +4,8 @@
 use crate::executor::{Executor, Group};
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Field, Goods, Key, Kind, Money, Order, Phase, PollOutcome, SubmitOutcome,
-    Tally, Target, Timestamp,
+    Delivery, Fault, FaultClass, Field, Goods, Key, Kind, Order, Phase, PollOutcome, SubmitOutcome, Tally,
+    Target, Timestamp,
 };
 use quittance_ports::{
     Arrival, Callback, Census, Commit, Day, Due, Line, Provider, Saying, Spill, SpillError, Store,
@@ -165,7 +165,7 @@ fn mishearing(provider: Arc<dyn Provider>) -> WrongProvider {
 
 pub(super) fn silence_means_no(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
     let submitted = |outcome| match outcome {
-        SubmitOutcome::Unknown => SubmitOutcome::Refused(Fault::new(FaultClass::Unreachable, "timeout")),
+        SubmitOutcome::InDoubt(_) => SubmitOutcome::Rejected(Fault::new(FaultClass::Unreachable, "timeout")),
         outcome => outcome,
     };
     Arc::new(WrongProvider { submitted, ..mishearing(provider) })
@@ -177,7 +177,7 @@ pub(super) fn a_code_is_a_token(provider: Arc<dyn Provider>) -> Arc<dyn Provider
             PollOutcome::Faulted(fault) => PollOutcome::Answered(Delivery {
                 goods: Goods::text(fault.code),
                 solved_at: None,
-                cost: Money(0),
+                cost: None,
             }),
             outcome => outcome,
         };
@@ -188,8 +188,8 @@ pub(super) fn a_code_is_a_token(provider: Arc<dyn Provider>) -> Arc<dyn Provider
 
 pub(super) fn an_account_is_busy(provider: Arc<dyn Provider>) -> Arc<dyn Provider> {
     let submitted = |outcome| match outcome {
-        SubmitOutcome::Refused(fault) if matches!(fault.class, FaultClass::Account | FaultClass::Broke) => {
-            SubmitOutcome::Refused(Fault::new(FaultClass::Busy, fault.code))
+        SubmitOutcome::Rejected(fault) if matches!(fault.class, FaultClass::Account | FaultClass::Broke) => {
+            SubmitOutcome::Rejected(Fault::new(FaultClass::Busy, fault.code))
         }
         outcome => outcome,
     };
@@ -229,6 +229,10 @@ impl Provider for WrongProvider {
 
     fn poll_batch_max(&self) -> usize {
         self.provider.poll_batch_max()
+    }
+
+    fn penalty(&self, fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
+        self.provider.penalty(fault)
     }
 
     fn submit_interval(&self) -> std::time::Duration {

@@ -1,8 +1,8 @@
 //! Wrong ideas about what an event means: each asks the real rule and then spoils what it said.
 
 use quittance_lifecycle::{
-    Decision, Event, Fault, FaultClass, Key, Order, Phase, Placement, Policy, Progress, SubmitOutcome, Terms,
-    Timestamp, WhyIgnored, place, transition,
+    Decision, Event, Fault, FaultClass, HandOut, Key, Order, Phase, Placement, Policy, Progress, Receipt,
+    SubmitOutcome, Terms, Timestamp, WhyIgnored, place, transition,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -98,10 +98,10 @@ pub(super) fn retries_start_anew(order: &Order, event: Event, now: Timestamp, po
 
 pub(super) fn permanent_is_retried(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
     let event = match event {
-        Event::Submitted { attempt, outcome: SubmitOutcome::Refused(fault) }
+        Event::Submitted { attempt, outcome: SubmitOutcome::Rejected(fault) }
             if fault.class == FaultClass::Caller =>
         {
-            let outcome = SubmitOutcome::Refused(Fault::new(FaultClass::Busy, fault.code));
+            let outcome = SubmitOutcome::Rejected(Fault::new(FaultClass::Busy, fault.code));
             Event::Submitted { attempt, outcome }
         }
         event => event,
@@ -112,9 +112,14 @@ pub(super) fn permanent_is_retried(order: &Order, event: Event, now: Timestamp, 
 pub(super) fn expiry_from_arrival(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
     // As if the provider had solved it this moment.
     let event = match event {
-        Event::CalledBack { attempt, task, word: quittance_lifecycle::Word::Answered(mut delivery) } => {
+        Event::CalledBack {
+            attempt,
+            task,
+            word: quittance_lifecycle::Word::Answered(mut delivery),
+            receipt,
+        } => {
             delivery.solved_at = Some(now);
-            Event::CalledBack { attempt, task, word: quittance_lifecycle::Word::Answered(delivery) }
+            Event::CalledBack { attempt, task, word: quittance_lifecycle::Word::Answered(delivery), receipt }
         }
         Event::Polled {
             attempt,
@@ -209,4 +214,40 @@ pub(super) fn placing_pays(
         }
         _ => place(found, key, terms, now, policy),
     }
+}
+
+pub(super) fn dated_from_submit(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    let event = match event {
+        Event::CalledBack { attempt, task, word, receipt: _ } => {
+            Event::CalledBack { attempt, task, word, receipt: None }
+        }
+        event => event,
+    };
+    transition(order, event, now, policy)
+}
+
+pub(super) fn outages_forgotten(order: &Order, event: Event, now: Timestamp, policy: &Policy) -> Decision {
+    let event = match event {
+        Event::CalledBack { attempt, task, word, receipt: Some(receipt) } => {
+            let receipt = Some(Receipt { outages: Vec::new(), ..receipt });
+            Event::CalledBack { attempt, task, word, receipt }
+        }
+        event => event,
+    };
+    transition(order, event, now, policy)
+}
+
+pub(super) fn margin_for_all(order: &Order, by: Key, min_life: Duration, now: Timestamp) -> HandOut<'_> {
+    order.hand_out(by, min_life.max(order.terms.margin), now)
+}
+
+pub(super) fn no_time_to_collect(
+    found: Option<&Order>,
+    key: Key,
+    terms: &Arc<Terms>,
+    now: Timestamp,
+    policy: &Policy,
+) -> Placement {
+    let terms = Arc::new(Terms { collected_in: Duration::ZERO, ..(**terms).clone() });
+    place(found, key, &terms, now, policy)
 }

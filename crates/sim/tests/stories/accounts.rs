@@ -3,7 +3,7 @@
 use crate::provider::{Reply, Word};
 use crate::world::{turnstile, world};
 use quittance_engine::Outcome;
-use quittance_lifecycle::{DeadCause, FaultClass, Phase};
+use quittance_lifecycle::{DeadCause, FaultClass, Phase, Policy, Preset};
 use std::sync::Arc;
 
 /// Promise: an account without money, or closed, stops every submit; nothing is retried by itself, and when a
@@ -42,8 +42,14 @@ fn a_held_order_is_a_dead_letter_at_its_deadline() {
     world.provider.on_submit("site", &[Reply::Refuses(FaultClass::Broke, "ERROR_ZERO_BALANCE"); 500]);
     let caller = node.asks(turnstile("site").within(60));
     world.after(61);
-    assert!(matches!(caller.told(), Some(Outcome::NotYet | Outcome::Dead(DeadCause::Deadline))));
-    assert!(matches!(node.reads(caller.key()).phase, Phase::Dead { cause: DeadCause::Deadline, .. }));
+    assert!(matches!(
+        caller.told(),
+        Some(Outcome::NotYet | Outcome::Dead(DeadCause::Deadline | DeadCause::NotTaken(_)))
+    ));
+    assert!(matches!(
+        node.reads(caller.key()).phase,
+        Phase::Dead { cause: DeadCause::Deadline | DeadCause::NotTaken(_), .. }
+    ));
     assert_eq!(world.provider.submits("site").len(), 1);
 }
 
@@ -82,10 +88,54 @@ fn a_busy_provider_slows_every_submit() {
     assert!(first.is_placed());
 }
 
-/// Promise: busy has a limit of five retries.
+/// Promise: what costs nothing is worth waiting for, and the end names the reason.
+#[test]
+fn a_busy_provider_is_tried_until_the_deadline_and_the_caller_is_told_that_there_was_no_room() {
+    let world = world();
+    let node = world.node();
+    let busy = Reply::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
+    world.provider.on_submit("soon", &[busy; 7]);
+    world.provider.solves("soon", 8);
+    let lucky = node.asks(turnstile("soon"));
+    world.after(280);
+    assert!(lucky.token().is_some(), "seven refusals, and still served: {:?}", lucky.told());
+    world.provider.on_submit("never", &[busy; 500]);
+    let caller = node.asks(turnstile("never"));
+    world.after(3600);
+    let told = caller.told();
+    assert!(
+        matches!(&told, Some(Outcome::Dead(DeadCause::NotTaken(Some(fault)))) if fault.class == FaultClass::Busy),
+        "{told:?}"
+    );
+}
+
+/// Promise: after a code with a penalty nothing is submitted, and where it is a block nothing is asked, before the pause is over.
+#[test]
+fn a_provider_that_wants_to_be_left_alone_is_left_alone() {
+    let world = world();
+    let node = world.node();
+    world.provider.solves("early", 400);
+    let _early = node.asks(turnstile("early"));
+    world.after(30);
+    world.provider.on_submit("late", &[Reply::Refuses(FaultClass::Busy, crate::provider::BLOCK)]);
+    let _late = node.asks(turnstile("late"));
+    world.after_ms(100);
+    let blocked_at = world.now();
+    let _other = node.asks(turnstile("other"));
+    world.after(150);
+    assert!(world.provider.submits("other").is_empty(), "no submit during the pause");
+    let asked = world.provider.polls().iter().filter(|(at, _)| *at > blocked_at).count();
+    assert_eq!(asked, 0, "no poll during the pause");
+    assert_eq!(node.engine.provider_state().name(), "throttled");
+    world.after(200);
+    assert_eq!(world.provider.submits("other").len(), 1, "afterwards all goes on");
+    assert!(world.provider.polls().iter().any(|(at, _)| *at > blocked_at));
+}
+
+/// Promise: with the preset `standard`, busy has a limit of five retries.
 #[test]
 fn a_provider_that_stays_busy_is_tried_six_times() {
-    let world = world();
+    let world = crate::world::world_with(Policy::DEFAULT.with_preset(Preset::Standard), 1);
     let node = world.node();
     world.provider.on_submit("site", &[Reply::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"); 500]);
     let caller = node.asks(turnstile("site"));

@@ -215,6 +215,13 @@ fn a_letter_from_elsewhere_is_taken_in_once_and_only_if_it_is_one() {
     };
     assert_eq!((adopt(&letter), adopt(&letter)), (Adopted::New, Adopted::ThereAlready));
     assert_eq!(*node.reads(keys[0]), *letter);
+    // Exported, dropped and imported again, it is back.
+    let engine = Arc::clone(&node.engine);
+    let key = keys[0];
+    node.does(async move { engine.drop_letter(&key).await }).expect("the store is there");
+    assert_eq!(node.reads(keys[0]).phase.name(), "failed");
+    assert_eq!((adopt(&letter), adopt(&letter)), (Adopted::New, Adopted::ThereAlready));
+    assert_eq!(node.reads(keys[0]).phase, letter.phase);
     let other_key = other.asks(turnstile("fresh")).key();
     assert_eq!(adopt(&other.reads(other_key)), Adopted::NoLetter);
     here.provider.solves(&site(0), 5);

@@ -44,13 +44,14 @@ fn a_callback_from_anyone_changes_nothing() {
         address.rsplit('/').next().unwrap_or_default().split('-').map(str::to_owned).collect()
     };
     let (ours, others) = (parts("ours"), parts("other"));
-    let [key, born, attempt, mac] = &ours[..] else { panic!("{ours:?}") };
+    let [key, born, attempt, target, mac] = &ours[..] else { panic!("{ours:?}") };
     let forgeries = [
-        format!("{key}-{born}-{attempt}-{:032x}", 0),
-        format!("{key}-{born}-{attempt}-{}", others[3]),
-        format!("{key}-{born}-2-{mac}"),
-        format!("{}-{born}-{attempt}-{mac}", others[0]),
-        format!("{key}-{born}-{attempt}"),
+        format!("{key}-{born}-{attempt}-{target}-{:032x}", 0),
+        format!("{key}-{born}-{attempt}-{target}-{}", others[4]),
+        format!("{key}-{born}-2-{target}-{mac}"),
+        format!("{key}-{born}-{attempt}-{}-{mac}", others[3]),
+        format!("{}-{born}-{attempt}-{target}-{mac}", others[0]),
+        format!("{key}-{born}-{attempt}-{target}"),
         "task-1".to_owned(),
     ];
     for forgery in &forgeries {
@@ -164,6 +165,7 @@ fn a_repeated_callback_changes_nothing() {
     let caller = node.asks(turnstile("site"));
     let address = world.provider.last_submit("site").callback().to_owned();
     assert_eq!(node.hears(&address, answered("gold")).expect("safe"), Heard::Applied);
+    world.settle();
     let before = node.reads(caller.key());
     for word in [answered("gold"), answered("brass"), faulted(FaultClass::Caller, "ERROR_BAD_TOKEN")] {
         let heard = node.hears(&address, word).expect("safe");

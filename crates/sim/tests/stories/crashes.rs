@@ -55,9 +55,15 @@ fn an_order_past_its_deadline_is_a_dead_letter_and_resumes_the_same_task() {
     world.provider.solves("site", 100);
     let caller = node.asks(turnstile("site").within(30));
     world.after(31);
-    assert!(matches!(caller.told(), Some(Outcome::NotYet | Outcome::Dead(DeadCause::Deadline))));
+    assert!(matches!(
+        caller.told(),
+        Some(Outcome::NotYet | Outcome::Dead(DeadCause::Deadline | DeadCause::NotTaken(_)))
+    ));
     assert_eq!(caller.told_at(), Some(30_000));
-    assert!(matches!(node.reads(caller.key()).phase, Phase::Dead { cause: DeadCause::Deadline, .. }));
+    assert!(matches!(
+        node.reads(caller.key()).phase,
+        Phase::Dead { cause: DeadCause::Deadline | DeadCause::NotTaken(_), .. }
+    ));
     world.after(39);
     let again = node.asks(turnstile("site"));
     assert_eq!(again.placed().origin, Origin::Joined);

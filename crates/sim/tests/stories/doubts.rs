@@ -84,7 +84,7 @@ fn a_provider_that_never_replies_is_tried_four_times() {
     world.after(3600);
     let attempts: Vec<u32> = world.provider.submits("site").iter().map(|submit| submit.attempt).collect();
     assert_eq!(attempts, [1, 2, 3, 4]);
-    assert!(matches!(caller.told(), Some(Outcome::Dead(DeadCause::Spent(_)))));
+    assert!(matches!(caller.told(), Some(Outcome::Dead(DeadCause::DoubtsSpent(_)))));
     let books = world.books();
     assert_eq!((books.attempts, books.doubts, books.possible_doubles, books.dead), (4, 4, 3, 1));
 }

@@ -60,7 +60,10 @@ fn a_key_gets_its_answer_again_while_it_is_good_and_then_a_clear_word() {
     world.after(200);
     let again = node.asks(turnstile("site").keyed("job-1"));
     assert_eq!((again.placed().origin, again.token().as_deref()), (Origin::Replayed, Some("token-1")));
-    world.after(60);
+    world.after(99);
+    let last = node.asks(turnstile("site").keyed("job-1"));
+    assert_eq!(last.token().as_deref(), Some("token-1"), "it is the job's own, as long as it lives");
+    world.after(1);
     let late = node.asks(turnstile("site").keyed("job-1"));
     assert_eq!(late.refusal(), Some(Refusal::Expired));
     assert_eq!(world.provider.taken(), 1);

@@ -1,8 +1,8 @@
 //! Pools: a standing instruction is carried out by whoever is there, once, and costs nothing when nobody asks.
 
 use crate::provider::Reply;
-use crate::world::{Node, World, turnstile, world};
-use quittance_lifecycle::{FaultClass, Money, Order, Origin, Phase, Timestamp};
+use crate::world::{Node, World, turnstile, world, world_with_callbacks};
+use quittance_lifecycle::{Delivery, FaultClass, Goods, Money, Order, Origin, Phase, Timestamp, Word};
 use quittance_pool::{Goal, Hours};
 use quittance_ports::{PoolSheet, PoolSpec};
 use std::collections::BTreeSet;
@@ -149,10 +149,93 @@ fn a_pool_whose_refills_come_to_nothing_rests() {
     );
 }
 
+/// A node whose price list has a price for what the pools here buy.
+fn priced_node(world: &World) -> Node {
+    let spill = Arc::new(quittance_ports::MemorySpill::default());
+    world.node_with(spill, |settings| _ = settings.prices.insert("turnstile".into(), Money(2_990)))
+}
+
+/// Answers every task that was submitted and not yet called back for, as providers do: without a price.
+fn call_back(world: &World, node: &Node, told: &mut usize) {
+    let submits = world.provider.submits("site");
+    for submit in &submits[*told..] {
+        let answer = Delivery { goods: Goods::text(format!("token {told}")), solved_at: None, cost: None };
+        node.hears(submit.callback(), Word::Answered(answer)).expect("it is safe");
+        *told += 1;
+    }
+}
+
+/// Promise: a budget holds where answers come by callback, which says no price. The price list counts for them.
+#[test]
+fn a_budget_for_two_answers_buys_two_where_callbacks_say_no_price() {
+    let world = world_with_callbacks();
+    let node = priced_node(&world);
+    let budget = Some(Money(2 * 2_990));
+    set(&node, PoolSpec { budget, ..pool(Goal::Fixed { size: 9 }) });
+    let mut told = 0;
+    for _ in 0..40 {
+        world.after(60);
+        call_back(&world, &node, &mut told);
+        // What stands on the shelf is taken, so that the pool wants more.
+        drop(node.asks(turnstile("site").exclusive()));
+    }
+    let refills = places(&world).len();
+    assert_eq!(refills, 2, "a budget for two answers");
+    let shown = sheet(&node);
+    assert_eq!((shown.spent.money, shown.spent.unpriced), (Money(2 * 2_990), 0));
+    assert!(shown.level.expect("it has been sized").why.contains("its budget for this hour is spent"));
+    assert_eq!(world.books().unpriced, 0, "every answer has the price of the list");
+}
+
+/// Promise: what is not known is not zero. A budget that meets a price that is not known buys nothing, and says why.
+#[test]
+fn a_budget_that_meets_an_unknown_price_buys_nothing_and_says_why() {
+    let world = world_with_callbacks();
+    let node = world.node();
+    set(&node, PoolSpec { budget: Some(Money(2 * 2_990)), ..pool(Goal::Fixed { size: 9 }) });
+    let mut told = 0;
+    for _ in 0..10 {
+        world.after(30);
+        call_back(&world, &node, &mut told);
+    }
+    assert_eq!(places(&world).len(), 0);
+    let why = sheet(&node).level.expect("it has been sized").why;
+    assert!(why.contains("the price of `turnstile` is not known"), "{why}");
+    assert!(why.contains("`prices.turnstile`"), "it says what to do: {why}");
+
+    // Without a budget it buys, and what it spent is not known, rather than nothing.
+    set(&node, pool(Goal::Fixed { size: 3 }));
+    for _ in 0..10 {
+        world.after(30);
+        call_back(&world, &node, &mut told);
+    }
+    let spent = sheet(&node).spent;
+    assert!(spent.refills >= 3 && spent.unpriced == spent.refills, "{spent:?}");
+    assert_eq!((world.books().cost_micros, world.books().unpriced), (0, spent.refills));
+
+    // A budget that is set now counts them at the price that is known by then.
+    let priced = priced_node(&world);
+    node.kill();
+    set(&priced, PoolSpec { budget: Some(Money(2_990)), ..pool(Goal::Fixed { size: 9 }) });
+    world.after(300);
+    assert_eq!(sheet(&priced).spent.refills, spent.refills, "they cost more than this budget");
+}
+
+/// Promise: an answer that its provider says is free costs 0, and that is not the same as a price that is not known.
+#[test]
+fn a_free_answer_costs_nothing_and_a_budget_does_not_stop_for_it() {
+    let world = world();
+    let spill = Arc::new(quittance_ports::MemorySpill::default());
+    let node = world.node_with(spill, |settings| _ = settings.prices.insert("turnstile".into(), Money(0)));
+    set(&node, PoolSpec { budget: Some(Money(1)), ..pool(Goal::Fixed { size: 3 }) });
+    world.after(30);
+    assert_eq!(places(&world).len(), 3);
+}
+
 #[test]
 fn a_pool_keeps_to_its_budget_and_its_hours_and_can_be_switched_off() {
     let world = world();
-    let node = world.node();
+    let node = priced_node(&world);
     world.provider.solves("site", 5);
     // Three answers and a half.
     let budget = Some(Money(2_990 * 7 / 2));

@@ -3,7 +3,8 @@
 use crate::world::since_start;
 use async_trait::async_trait;
 use quittance_lifecycle::{
-    Delivery, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Value,
+    Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms,
+    Value,
 };
 use quittance_ports::{Callback, Provider, Saying, Submission};
 use quittance_sim::executor::Executor;
@@ -83,7 +84,7 @@ pub(crate) struct Script {
 
 /// An answer with this text, as a provider hands it over that does not say when it was solved.
 pub(crate) fn token(text: &str) -> Delivery {
-    Delivery { goods: Goods::text(text), solved_at: None, cost: Money(PRICE) }
+    Delivery { goods: Goods::text(text), solved_at: None, cost: Some(Money(PRICE)) }
 }
 
 fn site(terms: &Terms) -> String {
@@ -205,6 +206,9 @@ impl Script {
     }
 }
 
+/// A code after which this provider wants no submit and no poll for 200 s.
+pub(crate) const BLOCK: &str = "ERROR: 1001";
+
 /// The answer to a task.
 pub(crate) fn token_of(task: &str) -> String {
     task.replace("task", "token")
@@ -220,6 +224,11 @@ impl Provider for Script {
 
     async fn account(&self) -> Option<quittance_ports::Account> {
         None
+    }
+
+    fn penalty(&self, fault: &Fault) -> Option<quittance_ports::Penalty> {
+        let pause = std::time::Duration::from_secs(200);
+        (fault.code == BLOCK).then_some(quittance_ports::Penalty { pause, holds_polls: true })
     }
 
     fn submit_interval(&self) -> std::time::Duration {
@@ -240,11 +249,11 @@ impl Provider for Script {
             }
             Reply::FallsSilent(after) => {
                 self.executor.sleep(after).await;
-                SubmitOutcome::Unknown
+                SubmitOutcome::InDoubt(Evidence::default())
             }
             Reply::Hangs => pending().await,
             Reply::Answers(text) => SubmitOutcome::Answered(token(text)),
-            Reply::Refuses(class, code) => SubmitOutcome::Refused(Fault::new(class, code)),
+            Reply::Refuses(class, code) => SubmitOutcome::Rejected(Fault::new(class, code)),
             Reply::Panics => panic!("this submit panics, as the story says"),
         }
     }

@@ -1,9 +1,9 @@
 //! What is tried again, how often, and what is not.
 
 use crate::provider::{Reply, Word};
-use crate::world::{Node, World, turnstile, world};
+use crate::world::{Node, World, turnstile, world, world_with};
 use quittance_engine::Outcome;
-use quittance_lifecycle::{Beat, DeadCause, FailCause, Fault, FaultClass, Key, Phase, Tally};
+use quittance_lifecycle::{Beat, DeadCause, FailCause, Fault, FaultClass, Key, Phase, Policy, Preset, Tally};
 use quittance_ports::MemorySpill;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const OFF: Reply = Reply::Refuses(FaultClass::Unreachable, "connection refused")
 /// Trap: a retry that goes through the submit again starts counting at zero, and a limit of 3 makes 487 submits.
 #[test]
 fn a_retry_limit_of_three_means_at_most_four_submits() {
-    let world = world();
+    let world = world_with(Policy::DEFAULT.with_preset(Preset::Standard), 1);
     let node = world.node();
     world.provider.on_submit("down", &[OFF; 500]);
     let caller = node.asks(turnstile("down"));
@@ -33,7 +33,7 @@ fn a_retry_limit_of_three_means_at_most_four_submits() {
 /// Promise: retry counts survive restarts. The node dies after every single submit, and another goes on counting.
 #[test]
 fn a_retry_limit_holds_although_the_node_dies_between_the_retries() {
-    let world = world();
+    let world = world_with(Policy::DEFAULT.with_preset(Preset::Standard), 1);
     world.provider.on_submit("down", &[OFF; 500]);
     let mut node = world.node();
     let key = node.asks(turnstile("down")).key();

@@ -104,6 +104,7 @@ fn what_came_in_for_an_order_that_this_store_does_not_know_is_kept_for_one_that_
     let lost = Arrival {
         key: Key([9; 32]),
         born: wrong.moment(wrong.now()),
+        target: None,
         event: quittance_lifecycle::Event::Cancelled,
     };
     late.keep(&lost).expect("there is room");

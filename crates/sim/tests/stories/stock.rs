@@ -65,6 +65,30 @@ fn a_shared_order_is_served_from_the_shelf_before_anything_is_bought() {
     assert_eq!((world.books().from_stock, world.books().joined + world.books().cached), (1, 2));
 }
 
+/// Promise: never wasted, and the books say what was. An answer that an order got from the shelf is waste if no caller comes
+/// for it, once, and is no waste if one does.
+#[test]
+fn an_answer_that_an_order_got_from_the_shelf_is_waste_once_or_not_at_all() {
+    let used = world();
+    let node = used.node();
+    shelved(&used, &node);
+    let caller = node.asks(turnstile("site"));
+    used.after(400);
+    assert_eq!(caller.token().as_deref(), Some("token-1"));
+    assert_eq!((used.books().from_stock, used.books().wasted), (1, 0));
+
+    let left = world();
+    let node = left.node();
+    shelved(&left, &node);
+    let engine = Arc::clone(&node.engine);
+    let wish = turnstile("site");
+    let placed = node.does(async move { engine.place("turnstile", wish.draft).await }).expect("it is placed");
+    left.after(1);
+    assert!(node.reads(placed.key).is_supplied());
+    left.after(400);
+    assert_eq!((left.books().from_stock, left.books().wasted), (1, 1));
+}
+
 #[test]
 fn whoever_wants_nothing_from_the_shelf_buys() {
     let world = world();
@@ -104,7 +128,8 @@ fn a_node_that_dies_with_an_answer_from_the_shelf_in_hand_loses_nothing() {
     assert_eq!(taken, 2, "the order, and what it took");
 }
 
-/// Promise: one round trip. A caller who shares with nobody is served in one call to the store, and asks for nothing else.
+/// Promise: one round trip. A caller that shares with no other is served in one call to the store; that the answer has
+/// reached it is written down afterwards.
 #[test]
 fn an_order_served_from_the_shelf_costs_one_call() {
     let world = world();
@@ -121,7 +146,8 @@ fn an_order_served_from_the_shelf_costs_one_call() {
             (more > 0).then_some((*verb, more))
         })
         .collect();
-    assert_eq!(made, [("take", 1)]);
+    assert_eq!(made, [("commit", 1), ("load", 1), ("take", 1)]);
+    assert_eq!(caller.told_at(), caller.placed_at(), "it waited for nothing but the take");
 }
 
 /// Promise: what sites refuse late in life is trusted for less, and what was there keeps its own expiry.

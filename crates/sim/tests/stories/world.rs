@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::{AbortHandle, abortable};
 use quittance_engine::{CallbackAddress, Engine, Heard, NotSafe, Outcome, PlaceError, Placed, Settings};
 use quittance_lifecycle::{Draft, Key, Order, Policy, Refusal, Reuse, Tally, Timestamp, Word};
-use quittance_ports::{Clock, Day, MemoryRoster, MemorySpill, Spill, Store, Which};
+use quittance_ports::{Clock, Day, MemoryRoster, MemorySpill, Roll, Spill, Store, Which};
 use quittance_sim::executor::{Executor, Group, WORLD};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -121,6 +121,11 @@ impl World {
             group,
             working: Arc::new(AtomicBool::new(true)),
         };
+        // Other nodes are learned of from the roll, and there is none that says anything.
+        node.engine.heed_roll(&Roll::default());
+        if self.policy.callbacks {
+            node.engine.listens_for_callbacks();
+        }
         let (engine, working) = (Arc::clone(&node.engine), Arc::clone(&node.working));
         self.executor.spawn(group, async move {
             engine.work().await;
@@ -327,19 +332,24 @@ pub(crate) struct Wish {
 
 /// A token that lives 300 s, of which 50 are promised. Half are there after 10 s.
 pub(crate) fn turnstile(site: &str) -> Wish {
-    let draft = Draft::new("ada").with("sitekey", site).with("pageurl", "https://example.com/login");
-    Wish { kind: "turnstile", draft }
+    shared("turnstile", &[("sitekey", site), ("pageurl", "https://example.com/login")])
 }
 
 /// A token that lives 120 s, of which 40 are promised. Half are there after 20 s.
 pub(crate) fn recaptcha(site: &str) -> Wish {
-    let draft = Draft::new("ada").with("googlekey", site).with("pageurl", "https://example.com/login");
-    Wish { kind: "recaptcha_v2", draft }
+    shared("recaptcha_v2", &[("googlekey", site), ("pageurl", "https://example.com/login")])
+}
+
+/// Most stories are about callers that repeat themselves without a key: equal orders are one job.
+fn shared(kind: &'static str, params: &[(&str, &str)]) -> Wish {
+    let draft = Draft { reuse: Some(Reuse::Shared), ..Draft::new("ada") };
+    let draft = params.iter().fold(draft, |draft, (name, value)| draft.with(name, *value));
+    Wish { kind, draft }
 }
 
 impl Wish {
     pub(crate) fn exclusive(mut self) -> Self {
-        self.draft.reuse = Reuse::Exclusive;
+        self.draft.reuse = Some(Reuse::Exclusive);
         self
     }
 

@@ -222,9 +222,12 @@ fn a_row_that_nobody_can_name_is_discarded_under_its_stand_in() {
     allow_null(scene.dir.path(), "key        BLOB");
     sql(scene.dir.path(), &format!("UPDATE order_records SET key = NULL, record = 'garbage' {FIRST}"));
     let store = scene.open();
-    let [unreadable] = &store.unreadable()[..] else { panic!("one of them cannot be read") };
-    assert_ne!(unreadable.key, scene.rotten.key);
-    scene.check_discard(&store, &unreadable.key);
+    // The notes beside the log know that the order is missing, and not that this row was it.
+    let unreadable = store.unreadable();
+    assert_eq!(unreadable.len(), 2);
+    let stand_in = unreadable.iter().find(|unreadable| unreadable.key != scene.rotten.key).unwrap();
+    assert!(now(store.discard(&stand_in.key)).unwrap());
+    scene.check_discard(&store, &scene.rotten.key);
     drop(store);
     scene.check_gone(&scene.open(), 1);
 }

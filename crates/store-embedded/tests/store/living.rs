@@ -261,7 +261,7 @@ fn a_second_open_is_told_who_has_it_and_what_to_do_and_can_have_it_afterwards() 
     let OpenError::InUse { dir: named, pid } = error else { panic!("{said}") };
     assert_eq!(named, dir.path().canonicalize().unwrap());
     assert_eq!(pid, Some(std::process::id()));
-    for part in [named.to_str().unwrap(), &std::process::id().to_string(), "choose another directory"] {
+    for part in [named.to_str().unwrap(), &std::process::id().to_string(), "quittance serve"] {
         assert!(said.contains(part), "{part} is missing in: {said}");
     }
     drop(store);

@@ -6,6 +6,7 @@ mod books;
 mod conformance;
 mod damage;
 mod living;
+mod losing;
 mod people;
 mod reopening;
 mod schema;

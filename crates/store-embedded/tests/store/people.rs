@@ -52,7 +52,7 @@ fn a_person_can_read_orders_dead_letters_stories_attempts_and_books_while_it_run
 
     let letters = ask(dir.path(), "SELECT key, cause, buried, doubles FROM dead_letters");
     assert_eq!(letters.len(), 1);
-    assert_eq!((&*letters[0][0], &*letters[0][1]), (&*dead.key.to_string(), "deadline"));
+    assert_eq!((&*letters[0][0], &*letters[0][1]), (&*dead.key.to_string(), "not_taken"));
     let story = ask(dir.path(), &format!("SELECT number, at, what, attempt FROM story WHERE key = '{key}'"));
     let placed: Vec<&str> = story[0].iter().map(String::as_str).collect();
     assert_eq!(placed, ["1", "2100-01-01 00:00:00.000", "placed", "null"]);

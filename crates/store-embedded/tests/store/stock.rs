@@ -147,6 +147,12 @@ fn what_was_taken_is_still_his_when_the_store_is_opened_again_and_after_that_nob
     assert_eq!(take(&store, 3).unwrap().order.key, keys[1], "what was given back goes to the next");
     assert_eq!(take(&store, 2).unwrap().order.key, keys[2]);
     assert_eq!(counted(&store), 4);
+    assert_eq!(now(store.purge(Timestamp::MAX, 99)).unwrap(), 0, "no caller has come for them yet");
+    for n in 1..=3 {
+        let taken = take(&store, n).unwrap();
+        let claimed = Event::Claimed { by: taker(n), min_life: Duration::ZERO };
+        write(&store, taken.version, &Arc::new(samples::next(&taken.order, claimed, START)));
+    }
     assert_eq!(now(store.purge(Timestamp::MAX, 99)).unwrap(), 3);
     assert_eq!(take(&store, 1), None, "what is forgotten is nobody's");
 }

@@ -4,10 +4,11 @@ use super::{Place, create, record, run, write};
 use futures_util::future::join_all;
 use quittance_lifecycle::{Event, Key, Order, Tally, Timestamp};
 use quittance_ports::conformance::samples::{self, START, after};
-use quittance_ports::{Day, Store, Versioned, Which};
+use quittance_ports::{Day, Store, Version, Versioned, Which};
 use quittance_servers::shared_redis;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 const PAGE: &str = "https://example.com/door";
 
@@ -83,6 +84,14 @@ fn nobody_goes_away_with_nothing_while_there_is_stock_and_nothing_goes_to_two() 
     }
 }
 
+/// The caller comes for the answer that was taken in its name.
+async fn collect(store: &dyn Store, found: &Versioned, name: u16) -> (Arc<Order>, Version) {
+    let claimed = Event::Claimed { by: taker(name), min_life: Duration::ZERO };
+    let collected = Arc::new(samples::next(&found.order, claimed, START));
+    let version = write(store, found.version, &collected).await;
+    (collected, version)
+}
+
 #[test]
 fn who_took_what_is_remembered_for_as_long_as_the_order_is() {
     run(async {
@@ -93,12 +102,14 @@ fn who_took_what_is_remembered_for_as_long_as_the_order_is() {
         let ttl = |name: &str| shared_redis().command(&["PTTL", name]).parse::<i64>().unwrap();
         assert_eq!(ttl(&record), -1, "it stands on a shelf");
         let found = take(&store, 1).await.unwrap();
+        assert_eq!((ttl(&record), ttl(&name)), (-1, -1), "its caller has not come for it yet");
+        let (collected, version) = collect(&store, &found, 1).await;
         assert!(ttl(&record) > 0 && ttl(&name) > 0);
         assert!((ttl(&record) - ttl(&name)).abs() < 1000, "they go together");
 
         let listened = Event::ListenedFor { url: "http://127.0.0.1/told".into(), dialect: "v1".into() };
-        let owing = Arc::new(samples::next(&found.order, listened, START));
-        let version = write(&store, found.version, &owing).await;
+        let owing = Arc::new(samples::next(&collected, listened, START));
+        let version = write(&store, version, &owing).await;
         assert_eq!((ttl(&record), ttl(&name)), (-1, -1), "somebody is still to be told");
         assert_eq!(shared_redis().command(&["HGET", &record, "taken_at"]), "", "the record says so itself");
         assert_eq!(take(&store, 1).await.map(|found| found.order), Some(owing));
@@ -115,7 +126,9 @@ fn whoever_took_what_was_purged_is_forgotten_with_it() {
         let place = Place::on_one_server(1);
         let store = place.open().await;
         stock(&store, 1).await;
-        take(&store, 1).await.unwrap();
+        let found = take(&store, 1).await.unwrap();
+        assert_eq!(store.purge(Timestamp::MAX, 9).await.unwrap(), 0, "its caller has not come for it yet");
+        collect(&store, &found, 1).await;
         assert_eq!(store.purge(Timestamp::MAX, 9).await.unwrap(), 1);
         assert_eq!(shared_redis().command(&["EXISTS", &taken_name(&place.prefix, 1)]), "0");
         assert_eq!(take(&store, 1).await, None);

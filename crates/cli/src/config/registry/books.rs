@@ -23,6 +23,6 @@ pub(super) static ROWS: &[Setting] = &[
     optional(
         "prices.*",
         Shape::Money,
-        "what an answer of this kind costs, where the provider does not tell: callbacks never do, and some services never",
+        "what an answer of this kind costs, where the provider does not say: callbacks never do, and some services never. Overrides the price list that ships for the service",
     ),
 ];

@@ -15,6 +15,12 @@ pub(super) static ROWS: &[Setting] = &[
         "what people call this node, among those that share a store; absent: its host, and the port that it listens on",
     ),
     row(
+        "listener.hosts",
+        Shape::Hosts,
+        |_| Some(Value::List(Vec::new())),
+        "names under which clients reach this gateway; a gateway without tenants refuses requests for any host but these and localhost",
+    ),
+    row(
         "listener.connections_max",
         SOME,
         |_| count(Limits::default().connections_max),
@@ -128,13 +134,18 @@ pub(super) static ROWS: &[Setting] = &[
     optional(
         "tenant.*.rate",
         Shape::Rate,
-        "how many orders he may place in how much time, with each node by itself; absent: no limit",
+        "how many orders he may place in how much time, with each node by itself; absent: 100 a second, 2500 at once",
     ),
     optional(
         "tenant.*.open_max",
         SOME,
         "how many of his orders may be open at once, on all nodes; each counts every 10 s, so a fleet may go over it for a \
-         moment; absent: no limit",
+         moment; absent: 5000",
+    ),
+    optional(
+        "tenant.*.balance",
+        Shape::Flag,
+        "whether it may see the balance of the provider's account, and so what all tenants spend; absent: it is told 10",
     ),
     optional("tenant.*.flavour", FLAVOUR, "as gateway.flavour, for this tenant"),
     optional(

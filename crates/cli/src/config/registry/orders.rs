@@ -2,17 +2,19 @@
 
 use super::{ANY, BYTES, POSITIVE, PRESET_NAMES, count, flag, optional, policy, row, span, text};
 use crate::config::setting::Setting;
-use crate::config::value::{Shape, Value};
+use crate::config::value::{Shape, UNTIL_DEADLINE, Value};
 use quittance::SPILL_BYTES_MAX;
 use quittance_engine::Targets;
 use quittance_lifecycle::fault::FaultClass as Class;
 use quittance_lifecycle::terms::PATIENCE_MAX;
-use quittance_lifecycle::{Jitter, Policy, Preset, WithoutWord};
+use quittance_lifecycle::{Jitter, Policy, Preset, Signal, WithoutWord};
 use std::time::Duration;
 
 const DEADLINE: Shape = Shape::Span { least: Duration::from_secs(1), most: PATIENCE_MAX };
 const RETRIES: Shape = Shape::Count { least: 0, most: 100 };
 /// What is permanent is never tried again: that is a promise, not a setting. The names are there to say so.
+/// What costs nothing may be tried for as long as the order lives.
+const FREE_RETRIES: Shape = Shape::CountOr { word: UNTIL_DEADLINE, most: 100 };
 const NEVER: Shape = Shape::Count { least: 0, most: 0 };
 
 fn jitter(preset: Preset) -> Option<Value> {
@@ -29,8 +31,11 @@ fn without_word() -> Option<Value> {
     })
 }
 
-fn limit(preset: Preset, class: Class) -> Option<Value> {
-    count(policy(preset).faults.rule(class).limit)
+fn limit(preset: Preset, signal: impl Into<Signal>) -> Option<Value> {
+    match policy(preset).faults.rule(signal).limit {
+        Some(limit) => count(limit),
+        None => text(UNTIL_DEADLINE),
+    }
 }
 
 pub(super) static ROWS: &[Setting] = &[
@@ -38,7 +43,7 @@ pub(super) static ROWS: &[Setting] = &[
     optional(
         "public_url",
         Shape::WebAddress,
-        "where providers can reach us; absent: no callbacks, polling only",
+        "where the provider can call this node; absent: no callbacks, polling only, and an order whose submit got no reply is submitted again and may be paid twice (see retry.without_word)",
     ),
     optional(
         "callback_secret_env",
@@ -99,6 +104,16 @@ pub(super) static ROWS: &[Setting] = &[
         |_| flag(Targets::default().images),
         "whether orders that name no page, such as pictures, are taken",
     ),
+    optional(
+        "targets.undescribed",
+        Shape::Flag,
+        "whether orders of kinds that `quittance kinds` does not list are taken; unset: only if there are no tenants",
+    ),
+    optional(
+        "targets.vendors.*",
+        Shape::Hosts,
+        "hosts of the vendor of this kind of captcha (its scripts, challenges, APIs), beside those that are known",
+    ),
     row(
         "timing.callback_wait",
         POSITIVE,
@@ -155,9 +170,15 @@ pub(super) static ROWS: &[Setting] = &[
     ),
     row(
         "timing.share_window",
+        Shape::SpanOr { word: "auto", least: Duration::ZERO },
+        |_| Policy::DEFAULT.share_window.map_or_else(|| text("auto"), span),
+        "how long after the solve a placement counts as a repeat; `auto`: as long as the answer keeps its margin",
+    ),
+    row(
+        "timing.callback_lag",
         ANY,
-        |_| span(Policy::DEFAULT.share_window),
-        "how long after the solve a placement counts as a repeat",
+        |_| span(Policy::DEFAULT.callback_lag),
+        "the longest that a provider takes to call back after the solve; an answer counts as so much older than its callback",
     ),
     row(
         "timing.refusal_hold",
@@ -176,7 +197,7 @@ pub(super) static ROWS: &[Setting] = &[
     row(
         "retry.preset",
         Shape::OneOf(PRESET_NAMES),
-        |_| text("default"),
+        |_| text("patient"),
         "named set of the pauses and limits below; what you set yourself wins",
     ),
     row(
@@ -200,21 +221,21 @@ pub(super) static ROWS: &[Setting] = &[
     ),
     row(
         "retry.limits.busy",
-        RETRIES,
+        FREE_RETRIES,
         |preset| limit(preset, Class::Busy),
-        "retries of an order when the provider has no room",
+        "retries of an order when the provider has no room; `deadline`: until the order's deadline",
     ),
     row(
         "retry.limits.unreachable",
-        RETRIES,
+        FREE_RETRIES,
         |preset| limit(preset, Class::Unreachable),
-        "retries when nothing could be sent",
+        "retries when nothing could be sent; `deadline`: until the order's deadline",
     ),
     row(
         "retry.limits.unknown",
         RETRIES,
-        |preset| limit(preset, Class::Unknown),
-        "retries when it was sent and no word came; each may pay twice",
+        |preset| limit(preset, Signal::InDoubt),
+        "retries of an attempt in doubt, when it was sent and no reply came; each may pay twice",
     ),
     row(
         "retry.limits.unsolvable",

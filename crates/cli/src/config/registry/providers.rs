@@ -64,7 +64,7 @@ pub(super) static ROWS: &[Setting] = &[
         "engine.errands_max",
         SOME,
         |_| count(engine().errands_max),
-        "callers being called and reports being passed on at once",
+        "webhook deliveries under way at once; no tenant gets more than half of them, and no host of a tenant more than an eighth",
     ),
     row(
         "engine.backlog_max",
@@ -130,11 +130,13 @@ pub(super) static ROWS: &[Setting] = &[
     row(
         "reuse.default",
         REUSE,
-        |_| text("shared"),
-        "whether placing the same thing again gets the same answer, or one of its own",
+        |_| text("by_kind"),
+        "what equal orders without an idempotency key are (docs/reuse.md). `shared`: one job, one answer. `exclusive`: \
+         each is a job with an answer of its own. `by_kind`: exclusive where the site takes an answer once, shared where it \
+         can be used again",
     ),
-    optional("reuse.kinds.*", REUSE, "the same for one kind"),
-    optional("reuse.targets.*", REUSE, "the same for one page host, written as in targets.allow"),
+    optional("reuse.kinds.*", REUSE, "as reuse.default, for one kind"),
+    optional("reuse.targets.*", REUSE, "as reuse.default, for one page host, written as in targets.allow"),
     optional(
         "kinds.*.life",
         Shape::SpanOr { word: "forever", least: Duration::from_secs(1) },
@@ -215,5 +217,10 @@ pub(super) static ROWS: &[Setting] = &[
     optional("provider.*.retry_burst", SOME, "overrules provider_rules for this provider"),
     optional("provider.*.retry_trickle", POSITIVE, "overrules provider_rules for this provider"),
     optional("provider.*.faults.*", Shape::Class, "the class of fault that this code of the provider means"),
-    optional("provider.*.prices.*", Shape::Money, "overrules `prices` for this provider"),
+    optional("provider.*.prices.*", Shape::Money, "overrides `prices` for this provider"),
+    optional(
+        "provider.*.currency",
+        Shape::Currency,
+        "the currency of the account, which all money is in; absent: USD, and RUB at rucaptcha.com",
+    ),
 ];

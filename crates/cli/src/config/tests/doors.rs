@@ -19,9 +19,11 @@ fn example(shape: Shape, default: Option<Value>, file: &str) -> String {
         (Some(Value::Text(text)), _) => text,
         (Some(value), _) => value.to_string().replace('"', ""),
         (None, Shape::WebAddress) => "https://q.example.com".into(),
+        (None, Shape::Currency) => "EUR".into(),
         (None, Shape::Variable) => "SOME_SECRET".into(),
         (None, Shape::File) => file.into(),
         (None, Shape::DirectUrl) => "postgres://h/db".into(),
+        (None, Shape::Flag) => "false".into(),
         (None, _) => "7s".into(),
     }
 }
@@ -31,7 +33,7 @@ fn every_setting_can_come_through_the_environment_and_through_a_flag() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let file = file.path().to_str().unwrap();
     for row in settings().filter(|row| !row.is_open()) {
-        let (default, variable) = ((row.default)(Preset::Default), row.variable().unwrap());
+        let (default, variable) = ((row.default)(Preset::Patient), row.variable().unwrap());
         let words = example(row.shape, default, file);
         // What is about a server needs one to be about, and who is called must know who calls.
         let start = || match row.path.split_once('.') {

@@ -3,13 +3,13 @@
 use super::{Config, Place};
 use crate::config::registry::settings;
 use crate::config::setting::row;
-use crate::config::value::{Shape, Value};
+use crate::config::value::{Shape, Value, signal_word};
 use quittance::{ClassicSettings, Profile};
 use quittance_alert::Thresholds;
 use quittance_engine::{Settings, Sparing, Targets};
 use quittance_gateway::{Limits, OutboundSettings};
 use quittance_json::Flavour;
-use quittance_lifecycle::{Backoff, FaultClass, KeySettings, Money, Pace, Policy, Preset};
+use quittance_lifecycle::{Backoff, KeySettings, Money, Pace, Policy, Preset, Signal};
 use quittance_provider_json::Settings as JsonSettings;
 use std::time::Duration;
 
@@ -29,8 +29,8 @@ fn fields(config: &Config) -> Fields {
     let mut engine = Settings::new(0, |_| None);
     config.apply(&mut engine);
     of_policy(&mut fields, engine.policy);
-    named!(fields, KeySettings { proxy_counts: "keys.proxy_counts", window: "keys.window" } = engine.keys);
-    named!(fields, Targets { allow: "targets.allow", images: "targets.images" } = &engine.targets);
+    named!(fields, KeySettings { proxy_counts: "keys.proxy_counts", window: "keys.window"; secret } = engine.keys);
+    named!(fields, Targets { allow: "targets.allow", images: "targets.images", undescribed: "targets.undescribed"; vendors } = &engine.targets);
     named!(
         fields,
         Sparing {
@@ -58,7 +58,8 @@ fn fields(config: &Config) -> Fields {
         count_span: "engine.count_span",
         books_days: "books.detail_days",
         sums_days: "books.sum_days";
-        node, policy, keys, kinds, lifetimes, targets, sparing, callback, rules, on_commit, provider, prices
+        node, policy, keys, kinds, lifetimes, targets, tenants, meaning, sparing, is_shared, callback, rules, on_commit, provider, prices, in_hand_max,
+        currency
     } = &engine);
     named!(
         fields,
@@ -76,7 +77,7 @@ fn fields(config: &Config) -> Fields {
     named!(fields, OutboundSettings {
         allow: "callbacks_out.allow",
         wait: "callbacks_out.wait";
-        secrets, root_secret
+        secrets, root_secret, currency
     } = config.callbacks_out.settings(&[]).unwrap());
     of_alerts(&mut fields, &config.alerts.settings().unwrap().thresholds);
     fields.push(("alerts.command", format!("{:?}", config.alerts.command)));
@@ -121,23 +122,27 @@ fn of_policy(fields: &mut Fields, policy: Policy) {
         task_life: "timing.task_life",
         patience: "timing.deadline",
         share_window: "timing.share_window",
+        callback_lag: "timing.callback_lag",
         refusal_hold: "timing.refusal_hold",
         keep: "store.keep";
-        callbacks, backoff, faults, pace
+        callbacks, backoff, faults, pace, clock_skew
     } = policy);
     named!(fields, Backoff { base: "retry.base", cap: "retry.cap", jitter: "retry.jitter" } = policy.backoff);
     named!(fields, Pace { p50: "timing.p50", p95: "timing.p95", p99: "timing.p99" } = policy.pace);
-    for class in FaultClass::ALL {
+    for class in Signal::ALL {
         let path = settings()
             .map(|row| row.path)
-            .find(|path| path.strip_prefix("retry.limits.") == Some(&class.name().replace(' ', "_")));
-        fields.push((path.expect("every class has a limit"), policy.faults.rule(class).limit.to_string()));
+            .find(|path| path.strip_prefix("retry.limits.") == Some(&signal_word(class)));
+        fields.push((
+            path.expect("every class has a limit"),
+            policy.faults.rule(class).limit.map_or("deadline".into(), |limit| limit.to_string()),
+        ));
     }
 }
 
 /// The value next to the default, as words.
 fn changed(path: &str) -> String {
-    match (row(path).default)(Preset::Default) {
+    match (row(path).default)(Preset::Patient) {
         Some(Value::Span(span)) => format!("{}ms", (span + Duration::from_millis(1)).as_millis()),
         Some(Value::Count(count)) => (count + 1).to_string(),
         Some(Value::Share(share)) => Value::Share(share + 1).to_string(),
@@ -145,9 +150,12 @@ fn changed(path: &str) -> String {
         Some(Value::List(_)) => "x.org".into(),
         Some(Value::Text(text)) => match row(path).shape {
             Shape::OneOf(words) => (*words.iter().find(|word| **word != text).unwrap()).into(),
+            Shape::CountOr { .. } => "7".into(),
+            Shape::SpanOr { .. } => "7s".into(),
             shape => panic!("{path}: what else could {shape:?} be?"),
         },
         Some(Value::Money(amount)) => Value::Money(Money(amount.0 + 1)).to_string(),
+        None if row(path).shape == Shape::Flag => "false".into(),
         None => "7s".into(),
     }
 }
@@ -184,6 +192,7 @@ fn every_setting_is_a_field_of_somebodys() {
         "store.spill_max",
         "retry.preset",
         "reuse.default",
+        "listener.hosts",
         "tls.listen",
         "tls.cert_file",
         "tls.key_file",

@@ -41,6 +41,7 @@ reuse = "exclusive"
 rate = "10/s"
 open_max = 7
 flavour = "capsolver"
+balance = true
 webhook_secret_env = "HOOK"
 "#
     );
@@ -51,8 +52,9 @@ webhook_secret_env = "HOOK"
 fn every_word_about_a_tenant_reaches_the_gateway() {
     let config = full().load().unwrap();
     let settings = config.tenants[0].settings(&config.targets).unwrap();
-    let TenantSettings { name, key, targets, kinds, reuse, rate, open_max, flavour, webhook_secret } =
+    let TenantSettings { name, key, targets, kinds, reuse, rate, open_max, flavour, webhook_secret, .. } =
         settings;
+    assert!(settings.sees_balance);
     assert_eq!((name.as_str(), key), ("team-a", KeyDigest::of(KEY)));
     assert_eq!(targets.unwrap().allow[0].to_string(), "*.example.org");
     assert_eq!(kinds.unwrap(), ["turnstile", "image"]);

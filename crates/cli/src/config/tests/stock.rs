@@ -1,7 +1,8 @@
 //! Pools and lifetimes as people write them, and all that can be wrong with them.
 
 use super::{Place, full, show, show_json};
-use crate::config::{Config, ConfigCommand, run};
+use crate::config::Config;
+use crate::config::show::checked;
 use quittance::{Goal, Hours, PoolSpec, Value};
 use quittance_lifecycle::Money;
 use std::time::Duration;
@@ -58,17 +59,13 @@ fn a_pool_can_be_changed_for_once_and_its_origin_is_shown() {
 #[test]
 fn rows_of_lifetimes_hold_in_their_order_and_only_for_the_provider_that_is_asked() {
     let config = full().load().unwrap();
-    let [of_host, of_kind] = &config.lifetimes[..] else { panic!("{:?}", config.lifetimes) };
+    let [of_host, of_kind, _] = &config.lifetimes[..] else { panic!("{:?}", config.lifetimes) };
     assert_eq!(of_host.site.as_ref().map(ToString::to_string).as_deref(), Some("*.example.org"));
     assert_eq!(
         (of_host.life, of_host.margin),
         (Some(Duration::from_secs(90)), Some(Duration::from_secs(20)))
     );
     assert_eq!((of_kind.kind.as_deref(), of_kind.life), (Some("turnstile"), Some(Duration::from_secs(280))));
-    let told = run(&ConfigCommand::Check { json: false }, &config);
-    for words in ["quittance.toml is right\n", "note: `lifetimes.3` holds for nobody", "`main`"] {
-        assert!(told.contains(words), "{words}: {told}");
-    }
     let mut settings = quittance_engine::Settings::new(0, |_| None);
     config.apply(&mut settings);
     assert_eq!(settings.lifetimes, config.lifetimes);
@@ -76,15 +73,47 @@ fn rows_of_lifetimes_hold_in_their_order_and_only_for_the_provider_that_is_asked
     let lives: Vec<_> =
         changed.load().unwrap().lifetimes.iter().map(|rule| (rule.life, rule.margin)).collect();
     let s = |seconds| Some(Duration::from_secs(seconds));
-    assert_eq!(lives, [(s(90), s(20)), (s(200), None), (None, s(6)), (None, s(5))]);
+    assert_eq!(lives, [(s(90), s(20)), (s(200), None), (None, s(10)), (None, s(6)), (None, s(5))]);
 }
 
 #[test]
 fn a_configuration_that_is_right_says_so_to_scripts() {
-    let config = Place::with_file("").load().unwrap();
-    let told: serde_json::Value =
-        serde_json::from_str(&run(&ConfigCommand::Check { json: true }, &config)).unwrap();
-    assert_eq!((&told["right"], &told["notes"]), (&true.into(), &serde_json::json!([])));
+    let key = "0123456789abcdef0123456789abcdef";
+    let right = "public_url = \"http://q.example.org\"\n[[provider]]\nname = \"m\"\nprofile = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
+    let told = |file: &str, env: &[(&str, &str)]| -> serde_json::Value {
+        let place = Place::with_file(file).env(env);
+        serde_json::from_str(&checked(true, &place.load().unwrap()).1).unwrap()
+    };
+    let said = told(right, &[("K", key)]);
+    assert_eq!((&said["right"], &said["notes"]), (&true.into(), &serde_json::json!([])), "{said}");
+    // Whatever `serve` would not start with is wrong, and all of it is told at once.
+    let admin = "[admin]\nkey_env = \"A\"\n[[tenant]]\nname = \"t\"\nkey_env = \"T\"\n[tls]\ncert_file = \"c.pem\"\nkey_file = \"k.pem\"\n";
+    let script = right.replace("two.example.com", "two.example.com/in.php");
+    for (file, env, count, words) in [
+        (String::new(), vec![], 1, "there is no provider"),
+        (right.to_owned(), vec![], 1, "`K` is not set"),
+        (script, vec![("K", key)], 1, "in.php"),
+        (format!("{right}{admin}"), vec![("K", key), ("A", "abc"), ("T", "")], 3, "has 3 characters"),
+    ] {
+        let said = told(&file, &env);
+        let wrong = said["wrong"].as_array().unwrap();
+        assert_eq!((&said["right"], wrong.len()), (&false.into(), count), "{said}");
+        assert!(wrong.iter().any(|what| what.as_str().unwrap().contains(words)), "{words}: {said}");
+    }
+    let wide =
+        format!("{right}[targets]\nallow = [\"*\"]\n").replace("public_url = \"http://q.example.org\"\n", "");
+    let notes = told(&wide, &[("K", key)])["notes"].to_string();
+    assert!(notes.contains("`targets.allow` has `*`") && notes.contains("paid twice"), "{notes}");
+}
+
+#[test]
+fn a_second_provider_is_an_error_until_it_works() {
+    let provider = |name: &str| {
+        format!(
+            "[[provider]]\nname = \"{name}\"\nprofile = \"2captcha\"\nurl = \"http://a.test\"\nkey_env = \"K\"\n"
+        )
+    };
+    check(&(provider("a") + &provider("b")), &["quittance.toml:7", "provider.b", "provider.a", "one only"]);
 }
 
 #[track_caller]

@@ -43,12 +43,34 @@ fn an_unknown_flag_or_variable_is_told_in_its_own_words() {
     says(&Place::empty().set(&["timing.deadline"]), &["--set timing.deadline", "NAME=VALUE"]);
     says(&Place::empty().set(&["..=s3cr3t"]), &["--set ..=...", "NAME=VALUE"]);
     let place = |name| Place::with_file(ISSUE).env(&[(name, "1s")]);
-    says(
-        &place("QUITTANCE_TIMING_DEDLINE"),
-        &["QUITTANCE_TIMING_DEDLINE", "did you mean `QUITTANCE_TIMING_DEADLINE`?"],
-    );
-    says(&place("QUITTANCE_TENANT_TEAM_A_KEYENV"), &["did you mean `QUITTANCE_TENANT_TEAM_A_KEY_ENV`?"]);
-    says(&place("QUITTANCE_NONSENSE_ALTOGETHER"), &["QUITTANCE_NONSENSE_ALTOGETHER", "config show"]);
+    // A variable that is no setting belongs to another program, or is a mistake: it changes nothing, and a warning names it.
+    for (name, words) in [
+        ("QUITTANCE_TIMING_DEDLINE", "did you mean `QUITTANCE_TIMING_DEADLINE`?"),
+        ("QUITTANCE_TENANT_TEAM_A_KEYENV", "did you mean `QUITTANCE_TENANT_TEAM_A_KEY_ENV`?"),
+        ("QUITTANCE_NONSENSE_ALTOGETHER", "config show"),
+    ] {
+        let warnings = place(name).load().unwrap().warnings;
+        assert!(
+            warnings.len() == 1 && warnings[0].contains(name) && warnings[0].contains(words),
+            "{warnings:?}"
+        );
+    }
+}
+
+#[test]
+fn what_kubernetes_puts_there_for_a_service_is_silent() {
+    let variables = [
+        ("QUITTANCE_REDIS_SERVICE_HOST", "10.0.0.1"),
+        ("QUITTANCE_REDIS_SERVICE_PORT", "6379"),
+        ("QUITTANCE_REDIS_SERVICE_PORT_CLIENT", "6379"),
+        ("QUITTANCE_REDIS_PORT", "tcp://10.0.0.1:6379"),
+        ("QUITTANCE_REDIS_PORT_6379_TCP", "tcp://10.0.0.1:6379"),
+        ("QUITTANCE_REDIS_PORT_6379_TCP_ADDR", "10.0.0.1"),
+        ("QUITTANCE_SERVICE_HOST", "10.0.0.1"),
+        ("QUITTANCE_PORT", "tcp://10.0.0.1:8780"),
+    ];
+    let config = Place::with_file(ISSUE).env(&variables).load().unwrap();
+    assert_eq!(config.warnings, [""; 0]);
 }
 
 #[test]

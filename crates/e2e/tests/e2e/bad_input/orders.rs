@@ -55,7 +55,8 @@ fn an_order_that_makes_no_sense_is_refused_with_what_is_missing() {
     room.run(&["solve", "recaptcha_v2", "-p", page]).must_fail(2, &["googlekey", "recaptcha_v2"]);
     room.run(&["solve", "recaptcha_v2", "-p", "googlekey=x", "-p", "pageurl=not a page"])
         .must_fail(2, &["pageurl"]);
-    room.run(&["solve", "recaptcha_v22", "-p", page]).must_fail(2, &["recaptcha_v22", "kinds"]);
+    room.run(&["solve", "recaptcha_v22", "-p", page])
+        .must_fail(2, &["recaptcha_v22", "did you mean `recaptcha_v2`"]);
     room.run(&["solve", "image"]).must_fail(2, &["body"]);
     room.run(&["solve", "image", "-f", "body=no-such-picture.png"]).must_fail(2, &["no-such-picture.png"]);
     room.run(&["solve"]).must_fail(2, &["--help"]);
@@ -81,7 +82,7 @@ fn a_key_that_belongs_to_another_order_is_never_a_silent_mix_up() {
 #[test]
 fn a_broken_line_is_refused_by_itself_and_the_others_go_on() {
     let sim = Sim::start();
-    let room = Room::of(&sim);
+    let room = Room::of(&sim).set("targets.undescribed=false");
     let mut odd = line(5, "odd");
     odd["reuse"] = json!("sometimes");
     let mut file = line(6, "file");

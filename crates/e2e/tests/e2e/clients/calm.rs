@@ -45,7 +45,7 @@ fn are_served(visits: &[Visit], sim: &Sim, gateway: Serve) {
 }
 
 fn gateway_of(sim: &Sim) -> Serve {
-    Serve::start(Room::of(sim))
+    Serve::start(Room::of(sim).set("reuse.default=by_kind"))
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn every_command_has_examples_in_its_help() {
 fn json_is_one_document_and_nothing_else() {
     let sim = Sim::start();
     let room = Room::of(&sim);
+    room.run_lines(&[]).must_succeed();
     for args in [
         &["errors", "--json"][..],
         &["errors", "ERROR_ZERO_BALANCE", "--json"],
@@ -82,6 +83,7 @@ fn json_is_one_document_and_nothing_else() {
 fn colours_are_for_terminals_only() {
     let sim = Sim::start();
     let room = Room::of(&sim);
+    room.run_lines(&[]).must_succeed();
     let commands =
         [&["errors"][..], &["kinds"], &["doctor"], &["config", "show"], &["dead", "list"], &["--help"]];
     let has_colours = |variables: &[(&str, &str)]| -> Vec<bool> {

@@ -83,6 +83,7 @@ fn the_doctor_finds_a_good_house_good_and_pays_nothing() {
     for profile in ["2captcha", "captchaai"] {
         let sim = Sim::start_with(profile, &[]);
         let room = Room::of(&sim);
+        room.run_lines(&[]).must_succeed();
         let all = findings(&room, 0);
         for about in ["config", "store", "provider", "callbacks"] {
             assert!(

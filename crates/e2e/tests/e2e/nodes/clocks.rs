@@ -18,6 +18,8 @@ use std::time::Duration;
 const LIFE: Duration = Duration::from_secs(120);
 /// Between the one that is ahead and the one that is behind, and what passes while they speak.
 const APART_MAX: Duration = Duration::from_millis(3_100);
+/// What an answer on a shared store is dated earlier, because two clocks may differ by so much.
+const KEPT_BACK: Duration = Duration::from_secs(4);
 const SEEN_WITHIN_MS: i64 = 400;
 
 /// The variables under which a process takes its clock to be off by this much.
@@ -65,7 +67,10 @@ fn nobody_promises_life_that_is_not_there(fleet: &Fleet) {
         assert_eq!(said["status"], "solved", "{said}");
         let left = Duration::from_millis(said["expires_in_ms"].as_u64().expect("it lives for a while"));
         assert!(left <= LIFE + APART_MAX, "{url} promises {left:?}");
-        assert!(left + begin.elapsed() + APART_MAX >= LIFE, "{url} takes away too much: {left:?}");
+        assert!(
+            left + begin.elapsed() + APART_MAX + KEPT_BACK >= LIFE,
+            "{url} takes away too much: {left:?}"
+        );
     }
 }
 

@@ -82,6 +82,11 @@ impl Node {
         self.child = None;
     }
 
+    /// What its last life, which has ended, said on standard error.
+    pub(crate) fn said_last(&mut self) -> String {
+        self.said.pop().expect("it has lived").join().expect("reading does not panic")
+    }
+
     /// No life of it broke while nobody looked.
     pub(crate) fn rest_in_peace(mut self) {
         if let Some(mut child) = self.child.take() {

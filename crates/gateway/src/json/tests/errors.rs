@@ -40,14 +40,6 @@ async fn a_task_that_is_wrong_is_told_with_the_number_of_its_fault() {
             "ERROR_INVALID_TASK_DATA",
         ),
         (
-            with_task(
-                &json!({"type": "TurnstileTaskProxyless", "websiteURL": "https://shop.example.org/", "websiteKey": "k"}),
-            ),
-            32,
-            "ERROR_DOMAIN_NOT_ALLOWED",
-            "ERROR_DOMAIN_NOT_ALLOWED",
-        ),
-        (
             with_task(&json!({"type": "ImageToTextTask", "body": ""})),
             3,
             "ERROR_ZERO_CAPTCHA_FILESIZE",
@@ -104,6 +96,24 @@ async fn a_body_that_is_not_a_json_object_is_told_so() {
     );
 }
 
+/// Strict clients stop at a code that is none of their service's.
+#[tokio::test]
+async fn a_host_that_is_not_allowed_has_a_code_of_the_dialect_and_the_true_reason() {
+    let room = Room::open();
+    let page = json!({"type": "TurnstileTaskProxyless", "websiteURL": "https://shop.example.org/", "websiteKey": "k"});
+    let asked = json!({"clientKey": KEY, "task": page});
+    for (flavour, number, code) in [
+        ("2captcha", 5, "ERROR_PAGEURL"),
+        ("anticaptcha", 32, "ERROR_RECAPTCHA_INVALID_DOMAIN"),
+        ("capmonster", 1, "ERROR_DOMAIN_NOT_ALLOWED"),
+        ("capsolver", 1, "ERROR_INVALID_TASK_DATA"),
+    ] {
+        let (id, said, words) = told(&room, &format!("/{flavour}/createTask"), &asked).await;
+        assert_eq!((id, said.as_str()), (number, code));
+        assert!(words.contains("`shop.example.org`") && words.contains("targets.allow"), "{words}");
+    }
+}
+
 #[tokio::test]
 async fn other_methods_and_other_names_are_told_so() {
     let room = Room::open();
@@ -115,7 +125,7 @@ async fn other_methods_and_other_names_are_told_so() {
             assert!(body.starts_with("{\"errorId\":14,\"errorCode\":\"ERROR_NO_SUCH_METHOD\""), "{body}");
         }
     }
-    let other = room.ask("/getAppStats", &json!({"clientKey": KEY})).await;
+    let other = room.ask("/getNoSuchThing", &json!({"clientKey": KEY})).await;
     assert_eq!((&other["errorId"], &other["errorCode"]), (&json!(14), &json!("ERROR_NO_SUCH_METHOD")));
     assert_eq!(room.provider.submits(), 0);
 }

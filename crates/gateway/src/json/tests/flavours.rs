@@ -8,8 +8,9 @@ use quittance_json::{id_of_uuid, uuid_of};
 use quittance_lifecycle::Goods;
 use serde_json::{Value, json};
 
+/// Equal ones are one job.
 pub(super) fn turnstile(key: &str) -> Value {
-    json!({"clientKey": key, "task": {
+    json!({"clientKey": key, "reuse": "shared", "task": {
         "type": "TurnstileTaskProxyless", "websiteURL": "https://example.com/", "websiteKey": "k"}})
 }
 
@@ -35,7 +36,7 @@ async fn a_token_in_the_manners_of_2captcha_and_anticaptcha() {
         room.solve(Goods::text("the-token")).await;
         let now = NOW.as_millis() / 1000;
         let ready = format!(
-            "{{\"errorId\":0,\"status\":\"ready\",\"solution\":{{\"token\":\"the-token\"}},\"cost\":\"0.00299\",\
+            "{{\"errorId\":0,\"status\":\"ready\",\"solution\":{{\"token\":\"the-token\",\"userAgent\":\"\"}},\"cost\":\"0.00299\",\
              \"ip\":\"0.0.0.0\",\"createTime\":{now},\"endTime\":{now},\"solveCount\":1}}"
         );
         for _ in 0..30 {
@@ -74,7 +75,7 @@ async fn a_token_in_the_manners_of_capsolver() {
     room.solve(Goods::text("the-token")).await;
     let ready = room.post("/capsolver/getTaskResult", poll.to_string()).await;
     let expected = format!(
-        "{{\"errorId\":0,\"status\":\"ready\",\"solution\":{{\"token\":\"the-token\"}},\"taskId\":\"{uuid}\"}}"
+        "{{\"errorId\":0,\"status\":\"ready\",\"solution\":{{\"token\":\"the-token\",\"userAgent\":\"\"}},\"taskId\":\"{uuid}\"}}"
     );
     assert_eq!(ready, expected);
     // What is there already is in the answer to createTask, and nothing is bought.
@@ -156,6 +157,19 @@ async fn a_balance_is_asked_for_seldom_and_told_as_each_flavour_tells_it() {
 }
 
 #[tokio::test]
+async fn a_balance_that_is_not_known_is_an_error_and_never_zero() {
+    let room = Room::open();
+    room.provider.hides_balance.store(true, std::sync::atomic::Ordering::Relaxed);
+    for flavour in ["2captcha", "anticaptcha", "capmonster", "capsolver"] {
+        let told = room.post(&format!("/{flavour}/getBalance"), json!({"clientKey": KEY}).to_string()).await;
+        let code =
+            if flavour == "capsolver" { "ERROR_SERVICE_UNAVALIABLE" } else { "ERROR_NO_SLOT_AVAILABLE" };
+        assert!(told.contains(code) && told.contains("not known"), "{flavour}: {told}");
+        assert!(!told.contains("\"balance\""), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn a_report_is_passed_on_once_and_answered_from_the_record() {
     let variants = [
         ("/reportCorrect", true),
@@ -209,4 +223,104 @@ async fn the_echo_says_what_was_said() {
     let room = Room::open();
     let said = json!({"clientKey": KEY, "task": {"type": "X", "deep": [1, null, "é"]}});
     assert_eq!(room.ask("/test", &said).await, said);
+}
+
+#[tokio::test]
+async fn capsolver_recognition_is_answered_in_create_task_itself() {
+    let vision = json!({"clientKey": KEY, "task": {"type": "VisionEngine", "module": "slider_1", "image": "aW1hZ2U="}});
+    for (goods, body) in [("w9h5k", picture(KEY)), ("seen", vision)] {
+        let room = Room::open();
+        let (created, ()) =
+            tokio::join!(room.ask("/capsolver/createTask", &body), room.solve(Goods::text(goods)));
+        assert_eq!((&created["errorId"], &created["status"]), (&json!(0), &json!("ready")), "{created}");
+        let solution = created["solution"].as_object().unwrap();
+        assert!(solution.values().any(|value| value == goods), "{created}");
+    }
+}
+
+#[tokio::test]
+async fn a_recognition_that_takes_too_long_is_given_an_id_and_others_are_never_held() {
+    let room = Room::open();
+    let created = room.ask("/capsolver/createTask", &picture(KEY)).await;
+    assert_eq!((&created["status"], created["taskId"].is_string()), (&json!("idle"), true));
+    room.solve(Goods::text("late")).await;
+    let read = room.ask("/capsolver/getTaskResult", &result(&created["taskId"])).await;
+    assert_eq!(read["solution"]["text"], "late");
+    let others = [("/2captcha", picture(KEY)), ("/capsolver", turnstile(KEY))];
+    for (prefix, body) in others {
+        let created = room.ask(&format!("{prefix}/createTask"), &body).await;
+        assert_ne!(created["taskId"], Value::Null, "{prefix}: {created}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_lost_its_path_prefix_is_known_by_its_app_id_and_its_module() {
+    let room = Room::open();
+    let mut with_app = turnstile(KEY);
+    with_app["appId"] = json!("A1");
+    let with_module = json!({"clientKey": KEY, "task": {"type": "ImageToTextTask", "module": "common",
+        "body": STANDARD.encode([b'm'; 200])}});
+    for body in [with_app, with_module] {
+        let created = room.ask("/createTask", &body).await;
+        assert!(created["taskId"].is_string() && created["status"] == "idle", "{created}");
+    }
+}
+
+#[tokio::test]
+async fn names_of_the_envelope_are_read_whatever_their_case() {
+    let room = Room::open();
+    let task =
+        json!({"type": "TurnstileTaskProxyless", "websiteURL": "https://example.com/", "websiteKey": "k"});
+    let created = room.ask("/createTask", &json!({"clientkey": KEY, "Task": task})).await;
+    assert_eq!(created["errorId"], 0, "{created}");
+    room.solve(Goods::text("t")).await;
+    let read = room.ask("/getTaskResult", &json!({"CLIENTKEY": KEY, "taskid": created["taskId"]})).await;
+    assert_eq!(read["status"], "ready", "{read}");
+}
+
+#[tokio::test]
+async fn a_turnstile_token_names_its_browser_where_clients_insist_on_it() {
+    let mut with_agent = turnstile(KEY);
+    with_agent["task"]["userAgent"] = json!("Mozilla/5.0 (order)");
+    let told = Goods {
+        extras: [("user_agent".to_owned(), "Mozilla/5.0 (told)".to_owned())].into(),
+        ..Goods::text("t")
+    };
+    for (body, goods, expected) in [
+        (turnstile(KEY), Goods::text("t"), ""),
+        (with_agent.clone(), Goods::text("t"), "Mozilla/5.0 (order)"),
+        (with_agent, told, "Mozilla/5.0 (told)"),
+    ] {
+        let room = Room::open();
+        let id = room.ask("/createTask", &body).await["taskId"].clone();
+        room.solve(goods).await;
+        for prefix in ["", "/anticaptcha", "/capsolver"] {
+            let read = room.ask(&format!("{prefix}/getTaskResult"), &result(&id)).await;
+            assert_eq!(read["solution"]["userAgent"], expected, "{prefix}: {read}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn statistics_are_empty_and_well_formed_or_no_such_method() {
+    let room = Room::open();
+    let key = json!({"clientKey": KEY});
+    for prefix in ["", "/anticaptcha"] {
+        let spending = room.ask(&format!("{prefix}/getSpendingStats"), &key).await;
+        assert_eq!((&spending["errorId"], &spending["data"]), (&json!(0), &json!([])));
+        assert_eq!(room.ask(&format!("{prefix}/getAppStats"), &key).await["chartData"], json!([]));
+        let queue = room.ask(&format!("{prefix}/getQueueStats"), &json!({"queueId": 1})).await;
+        assert_eq!(
+            (&queue["errorId"], &queue["waiting"]),
+            (&json!(0), &json!(0)),
+            "nobody sends a key: {queue}"
+        );
+    }
+    for (path, code) in [
+        ("/capsolver/getAppStats", "ERROR_BAD_REQUEST"),
+        ("/capmonster/getQueueStats", "ERROR_NO_SUCH_METHOD"),
+        ("/anticaptcha/pushAntiGateVariable", "ERROR_NO_SUCH_METHOD"),
+    ] {
+        assert_eq!(room.ask(path, &key).await["errorCode"], code, "{path}");
+    }
 }

@@ -5,7 +5,7 @@ use super::world::{KEY, Room};
 use crate::desk::Wish;
 use crate::tenant::{KeyDigest, Rate, TenantSettings};
 use quittance_engine::Outcome;
-use quittance_lifecycle::{Goods, Value as Param};
+use quittance_lifecycle::{Goods, Reuse, Value as Param};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -116,7 +116,8 @@ async fn an_order_of_another_door_is_the_same_order_with_the_same_id() {
     let text = |text: &str| Param::Text(text.to_owned());
     let params = [("sitekey", text("k")), ("pageurl", text("https://example.com/"))];
     let params = params.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    let wish = Wish { kind: "turnstile".into(), params, ..Wish::default() };
+    let reuse = Some(Reuse::Shared);
+    let wish = Wish { kind: "turnstile".into(), params, reuse, ..Wish::default() };
     let placed = room.desk.place(&caller, wish).await.unwrap();
     let created = room.ask("/createTask", &turnstile(KEY)).await;
     assert_eq!(created["taskId"], placed.id.number());

@@ -36,6 +36,7 @@ pub(super) struct Scripted {
     pub(super) polls: AtomicUsize,
     pub(super) reports: Mutex<Vec<bool>>,
     pub(super) accounts: AtomicUsize,
+    pub(super) hides_balance: AtomicBool,
 }
 
 impl Scripted {
@@ -61,6 +62,10 @@ impl Provider for Scripted {
         1
     }
 
+    fn penalty(&self, _fault: &quittance_lifecycle::Fault) -> Option<quittance_ports::Penalty> {
+        None
+    }
+
     fn submit_interval(&self) -> Duration {
         Duration::ZERO
     }
@@ -76,7 +81,8 @@ impl Provider for Scripted {
 
     async fn account(&self) -> Option<Account> {
         self.accounts.fetch_add(1, Ordering::Relaxed);
-        Some(Account { balance: Some(Money(3_500_000)), threads: None })
+        let balance = (!self.hides_balance.load(Ordering::Relaxed)).then_some(Money(3_500_000));
+        Some(Account { balance, threads: None })
     }
 }
 
@@ -206,7 +212,11 @@ impl Room {
             Outbound::new(OutboundSettings::default(), Arc::new(StillClock)),
         );
         let mut door = JsonDoor::new(desk.clone(), flavour.map(str::to_owned));
-        door.patience = Patience { place: Duration::from_millis(100), look: Duration::from_millis(50) };
+        door.patience = Patience {
+            place: Duration::from_millis(100),
+            look: Duration::from_millis(50),
+            solve: Duration::from_secs(2),
+        };
         Self { desk, door, provider, troubles }
     }
 
@@ -265,7 +275,7 @@ impl Room {
     }
 
     pub(super) async fn solve_earlier(&self, before: usize, goods: Goods) {
-        let delivery = Delivery { goods, solved_at: None, cost: Money(2990) };
+        let delivery = Delivery { goods, solved_at: None, cost: Some(Money(2990)) };
         self.say(before, Word::Answered(delivery)).await;
     }
 

@@ -5,7 +5,9 @@ use quittance_lifecycle::Money;
 use quittance_lifecycle::{LetterCause, LetterFilter};
 use quittance_pool::{Goal, Heard, Hours, Trust};
 use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed, Mark};
-use quittance_ports::{Card, Demand, LevelShown, PoolSheet, PoolSpec, Sheet, Spent, TrustSheet, Vitals};
+use quittance_ports::{
+    Card, Demand, LevelShown, PoolSheet, PoolSpec, Reach, Sheet, Spent, TrustSheet, Vitals,
+};
 
 impl Any {
     pub(super) fn card(&mut self) -> Card {
@@ -19,8 +21,13 @@ impl Any {
             at: self.moment(),
             skew_ms: self.maybe(|any| i64::from(any.count()) - i64::from(any.count())),
             vitals: self.vitals(),
+            reach: self.maybe(Self::reach),
             demand: self.list(4, demand).into_iter().collect(),
         }
+    }
+
+    fn reach(&mut self) -> Reach {
+        Reach { until: self.moment(), outages: self.list(3, Self::outage) }
     }
 
     fn vitals(&mut self) -> Vitals {
@@ -120,7 +127,12 @@ impl Any {
         PoolSheet {
             spec,
             generations: self.list(5, Self::wide),
-            spent: Spent { hour: self.wide(), money: Money(self.wide()), refills: self.wide() },
+            spent: Spent {
+                hour: self.wide(),
+                money: Money(self.wide()),
+                refills: self.wide(),
+                unpriced: self.wide(),
+            },
             price: self.maybe(Self::wide).map(Money),
             asked_at: self.moment(),
             level: self.maybe(Self::level),

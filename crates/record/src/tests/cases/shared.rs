@@ -35,6 +35,7 @@ pub(super) fn cards() -> Vec<(&'static str, Written)> {
         at: at(7),
         skew_ms: Some(-1500),
         vitals,
+        reach: None,
         demand: BTreeMap::new(),
     };
     let fresh = Card { skew_ms: None, vitals: Vitals::default(), ..card.clone() };
@@ -69,7 +70,7 @@ fn pool() -> PoolSheet {
             is_on: true,
         },
         generations: vec![0, 7, u64::MAX],
-        spent: Spent { hour: 472_222, money: Money(8970), refills: 3 },
+        spent: Spent { hour: 472_222, money: Money(8970), refills: 3, unpriced: 0 },
         price: Some(Money(2990)),
         asked_at: at(8),
         level: Some(LevelShown {

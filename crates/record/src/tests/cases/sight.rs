@@ -1,10 +1,10 @@
 //! What came with "in plain sight": who solves it and for how much, notes, all that a provider said, and people's work.
 
-use super::{arrival, at, attempt, digest, order, secret, token_terms};
+use super::{answer, arrival, at, attempt, digest, order, secret, token_terms};
 use crate::tests::Written;
 use quittance_lifecycle::{
-    Attempt, Beat, DeadCause, Entry, Event, Fault, FaultClass, Key, LetterCause, LetterFilter, Money, Order,
-    Phase, Progress, Story, Terms,
+    Answer, Attempt, Beat, DeadCause, Entry, Event, Fault, FaultClass, Key, LetterCause, LetterFilter, Money,
+    Order, Phase, Progress, Story, Terms,
 };
 use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed, Mark, Sheet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) fn terms() -> Vec<(&'static str, Written)> {
     let by_provider = Terms {
         provider: "main \u{1f5dd}".into(),
-        price: Money(2990),
+        price: Some(Money(2990)),
         trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into(),
         ..token_terms()
     };
@@ -27,11 +27,16 @@ pub(super) fn orders() -> Vec<(&'static str, Written)> {
     ];
     let entries = beats.iter().zip(1..).map(|(beat, second)| Entry { at: at(second), beat: beat.clone() });
     let noted = Order {
-        attempts: vec![Attempt { cost: Money(2990), ..attempt(1, Progress::Answered) }],
+        attempts: vec![Attempt { cost: Some(Money(2990)), ..attempt(1, Progress::Answered) }],
         story: Story { entries: entries.collect(), left_out: 0 },
         ..order(Phase::Dead { cause: DeadCause::Spent(fault), at: at(22) })
     };
-    super::orders([("order-noted", noted)])
+    // An answer that its provider says is free; an absent cost is one that is not known.
+    let free = Order {
+        attempts: vec![Attempt { cost: Some(Money(0)), ..attempt(1, Progress::Answered) }],
+        ..order(Phase::Solved { answer: Answer { cost: Some(Money(0)), ..answer() }, at: at(50) })
+    };
+    super::orders([("order-noted", noted), ("order-free", free)])
 }
 
 pub(super) fn arrivals() -> Vec<(&'static str, Written)> {

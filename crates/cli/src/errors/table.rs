@@ -1,0 +1,120 @@
+//! The codes of one provider, whichever of the two protocols it speaks, in one form for people.
+
+use crate::config::{Config, Dialect};
+use quittance_classic::code::Place;
+use quittance_classic::{FaultCodes, Profile};
+use quittance_json::Flavour;
+use quittance_lifecycle::FaultClass;
+use std::time::Duration;
+
+/// One code, as its provider means it.
+pub(super) struct Row {
+    pub(super) code: String,
+    pub(super) is_prefix: bool,
+    /// Where it is answered, if that is known.
+    pub(super) place: Option<Place>,
+    pub(super) class: FaultClass,
+    pub(super) meaning: String,
+    pub(super) advice: String,
+    pub(super) pause: Option<Duration>,
+    pub(super) is_overridden: bool,
+}
+
+pub(super) enum Codes {
+    Classic(FaultCodes),
+    Json(quittance_json::FaultCodes),
+}
+
+/// The five dialects, by name.
+pub(super) fn profiles() -> Vec<&'static str> {
+    let classic = Profile::ALL.into_iter().map(Profile::name);
+    let json = Flavour::ALL.into_iter().map(Flavour::name).filter(|name| Profile::named(name).is_none());
+    classic.chain(json).collect()
+}
+
+impl Codes {
+    /// The codes of the profile that was asked for, else of the provider, with its corrections.
+    pub(super) fn of(profile: Option<&str>, config: &Config) -> Self {
+        let configured = config
+            .providers
+            .first()
+            .filter(|provider| profile.is_none_or(|name| provider.dialect.name() == name));
+        if let Some(provider) = configured {
+            return match provider.dialect {
+                Dialect::Classic(_) => Self::Classic(provider.codes()),
+                Dialect::Json(flavour) => {
+                    let codes = quittance_json::FaultCodes::of(flavour);
+                    let corrections = provider.corrections.iter();
+                    Self::Json(corrections.fold(codes, |codes, (code, class)| codes.with(code, *class)))
+                }
+            };
+        }
+        let name = profile.unwrap_or(Profile::CaptchaAi.name());
+        match (Profile::named(name), Flavour::parse(name)) {
+            (None, Some(flavour)) => Self::Json(quittance_json::FaultCodes::of(flavour)),
+            (profile, _) => Self::Classic(FaultCodes::of(profile.unwrap_or(Profile::CaptchaAi))),
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Classic(codes) => codes.profile().name(),
+            Self::Json(codes) => codes.flavour().name(),
+        }
+    }
+
+    pub(super) fn rows(&self) -> Vec<Row> {
+        match self {
+            Self::Classic(codes) => codes.rows().map(|row| of_classic(&row)).collect(),
+            Self::Json(codes) => codes.classes().map(|(code, class)| of_json(code, class)).collect(),
+        }
+    }
+
+    pub(super) fn row(&self, code: &str) -> Option<Row> {
+        match self {
+            Self::Classic(codes) => codes.row(code).map(|row| of_classic(&row)),
+            Self::Json(codes) => codes.is_known(code).then(|| of_json(code, codes.classify(code).class)),
+        }
+    }
+}
+
+fn of_classic(row: &quittance_classic::code::Row<'_>) -> Row {
+    Row {
+        code: row.code.to_owned(),
+        is_prefix: row.is_prefix,
+        place: Some(row.place),
+        class: row.class,
+        meaning: row.meaning.to_owned(),
+        advice: row.advice.to_owned(),
+        pause: row.pause,
+        is_overridden: row.is_overridden,
+    }
+}
+
+fn of_json(code: &str, class: FaultClass) -> Row {
+    let listed = quittance_json::code::row(code);
+    Row {
+        code: code.to_owned(),
+        is_prefix: false,
+        place: None,
+        class,
+        meaning: listed.map_or("(from the configuration)", |row| row.description).to_owned(),
+        advice: advice(class).to_owned(),
+        pause: None,
+        is_overridden: listed.is_none_or(|row| row.class != class),
+    }
+}
+
+/// This protocol's table has no advice of its own, and what to do follows from the class.
+const fn advice(class: FaultClass) -> &'static str {
+    match class {
+        FaultClass::Busy | FaultClass::Unreachable => "nothing: it is tried again by itself",
+        FaultClass::Unsolvable => {
+            "nothing at first: it is submitted again; if it stays, look at the parameters"
+        }
+        FaultClass::Broke => "top the account up, then release the provider",
+        FaultClass::Account => "check the key and the addresses in the provider's account page",
+        FaultClass::Caller => "correct the parameters of the order",
+        _ => "",
+    }
+}

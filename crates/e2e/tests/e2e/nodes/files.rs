@@ -1,0 +1,86 @@
+//! The files of the embedded store are deleted under a running daemon, or its log is damaged after a kill: told in the log and by an
+//! alert, and every order that is lost is on a list.
+
+use crate::nodes::caller::{Caller, Heard, native};
+use crate::nodes::fleet::Node;
+use crate::provider::Sim;
+use crate::room::{Room, line};
+use crate::wait::until;
+use serde_json::json;
+use std::fs;
+
+const ORDERS: u64 = 10;
+
+fn place(caller: &mut Caller) -> Vec<String> {
+    let ids = (0..ORDERS).map(|n| {
+        let order = line(n, &format!("file-{n}"));
+        let order = json!({ "kind": order["kind"], "params": order["params"] });
+        let reply = caller.post("/v1/orders", "", &order).expect("a node answers");
+        let Heard::Accepted(id) = native(&reply) else { panic!("{reply:?}") };
+        id
+    });
+    ids.collect()
+}
+
+fn alert(caller: &mut Caller) {
+    until("an alert", || {
+        let alerts = caller.get("/v1/admin/alerts").expect("a node answers").json();
+        let alerts = alerts["alerts"].as_array().cloned().unwrap_or_default();
+        alerts.iter().any(|alert| alert["rule"] == "store_forgot").then_some(())
+    });
+}
+
+#[test]
+fn files_that_are_deleted_under_the_daemon_are_told_at_once_and_nothing_more_is_accepted() {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 60_000 } }]));
+    let mut node = Node::new(Room::of(&sim)).started();
+    let mut caller = Caller::of(&node.url);
+    place(&mut caller);
+    for file in ["orders.db", "orders.db-wal", "orders.db-shm", "orders.trail"] {
+        fs::remove_file(node.room.path("store").join(file)).expect("it is there");
+    }
+    let order = line(99, "after");
+    let reply = caller.post("/v1/orders", "", &json!({ "kind": order["kind"], "params": order["params"] }));
+    assert_eq!(reply.expect("a node answers").status, 503, "nothing is accepted that would be lost");
+    alert(&mut caller);
+    let ready = caller.get("/readyz").expect("a node answers");
+    assert_eq!((ready.status, &ready.json()["store"]), (503, &json!(false)));
+    assert!(ready.body.contains("deleted, moved or replaced"), "{}", ready.body);
+    node.kill();
+    let said = node.said_last();
+    assert!(said.contains("WARN") && said.contains("was deleted, moved or replaced"), "{said}");
+    node.start();
+    let mut caller = Caller::of(&node.url);
+    alert(&mut caller);
+    let listed = caller.get("/v1/admin/dead?limit=100").expect("a node answers").json();
+    assert_eq!(listed["orders"].as_array().map(Vec::len), Some(10), "{listed}");
+}
+
+#[test]
+fn a_log_that_was_damaged_after_a_kill_is_told_and_every_lost_order_is_listed_and_not_bought_again() {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 60_000 } }]));
+    let mut node = Node::new(Room::of(&sim)).started();
+    let mut caller = Caller::of(&node.url);
+    let ids = place(&mut caller);
+    node.kill();
+    let log = node.room.path("store").join("orders.db-wal");
+    let mut bytes = fs::read(&log).expect("the log is there after a kill");
+    bytes[40] ^= 1;
+    fs::write(&log, bytes).expect("it can be written");
+    node.start();
+    let mut caller = Caller::of(&node.url);
+    alert(&mut caller);
+    let paid = sim.ledger().accepted();
+    for id in &ids {
+        let read = caller.get(&format!("/v1/orders/{id}")).expect("a node answers");
+        assert_ne!(read.status, 404, "a damaged record is not an unknown one: {}", read.body);
+    }
+    let listed = caller.get("/v1/admin/dead?limit=100").expect("a node answers").json();
+    assert!(listed["orders"].as_array().is_some_and(|orders| !orders.is_empty()), "{listed}");
+    assert_eq!(sim.ledger().accepted(), paid, "nothing is bought again by itself");
+    node.kill();
+    let said = node.said_last();
+    assert!(said.contains("WARN") && said.contains("lost the end of its log"), "{said}");
+}

@@ -1,0 +1,106 @@
+//! The store forgets everything while orders are in flight: Redis is flushed, or the schema of PostgreSQL is dropped. It is told in
+//! the log and by an alert, every order in flight is on a list for a person, and each is answered, paid for once. No true callback
+//! is called forged, also after a node was started again, in an empty folder.
+
+use super::on_both_stores;
+use crate::nodes::caller::{Caller, Heard, native};
+use crate::nodes::fleet::{Fleet, NODES};
+use crate::nodes::server::{Server, Which};
+use crate::provider::Sim;
+use crate::room::line;
+use crate::wait::until;
+use serde_json::json;
+
+const ORDERS: u64 = 18;
+
+fn forget(server: &Server) {
+    match server {
+        Server::Redis(redis) => assert_eq!(redis.command(&["flushall"]), "OK"),
+        Server::Postgres(postgres) => drop(postgres.sql("DROP SCHEMA quittance CASCADE")),
+    }
+}
+
+fn forged(callers: &mut [Caller]) -> u64 {
+    let of = |caller: &mut Caller| {
+        let reply = caller.get("/metrics").expect("a node answers");
+        let line =
+            reply.body.lines().find(|line| line.starts_with("quittance_forged_callbacks")).unwrap_or("0");
+        line.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok()).expect("a number")
+    };
+    callers.iter_mut().map(of).sum()
+}
+
+fn what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once(which: Which) {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 15_000 } }]));
+    // Nobody polls: the callbacks are the only word.
+    let settings = [
+        "timing.callback_wait=50s",
+        "timing.deadline=100s",
+        "kinds.recaptcha_v2.p50=20s",
+        "kinds.recaptcha_v2.p95=40s",
+        "kinds.recaptcha_v2.p99=50s",
+    ];
+    let mut fleet = Fleet::start(Server::start(which), &sim, &settings);
+    let mut callers: Vec<Caller> = fleet.urls().iter().map(|url| Caller::of(url)).collect();
+    let mut ids = Vec::new();
+    for n in 0..ORDERS {
+        let order = line(n, &format!("forgotten-{n}"));
+        let order = json!({ "kind": order["kind"], "params": order["params"] });
+        let place = usize::try_from(n).expect("it is small") % NODES;
+        let reply = callers[place].post("/v1/orders", "", &order).expect("a node answers");
+        let Heard::Accepted(id) = native(&reply) else { panic!("{reply:?}") };
+        ids.push(id);
+    }
+    for id in &ids {
+        until("every task is known", || {
+            let reply = callers[0].get(&format!("/v1/orders/{id}")).expect("a node answers");
+            (reply.json()["phase"] == "solving").then_some(())
+        });
+    }
+    forget(&fleet.server);
+
+    for caller in &mut callers {
+        until("an alert", || {
+            let alerts = caller.get("/v1/admin/alerts").expect("a node answers").json();
+            let alerts = alerts["alerts"].as_array().cloned().unwrap_or_default();
+            alerts.iter().any(|alert| alert["rule"] == "store_forgot").then_some(())
+        });
+    }
+    until("the list", || {
+        let reply = callers[1].get("/v1/admin/dead?cause=store_forgot&limit=100").expect("a node answers");
+        let listed = reply.json()["orders"].as_array().map_or(0, Vec::len);
+        (listed == ids.len()).then_some(())
+    });
+    // One of them has lost its memory, too.
+    fleet.nodes[2].kill();
+    let home = fleet.nodes[2].room.path("an empty folder").display().to_string();
+    fleet.nodes[2].room.overrule("store.home", &home);
+    fleet.nodes[2].start();
+    callers[2] = Caller::of(&fleet.nodes[2].url);
+
+    for (n, id) in ids.iter().enumerate() {
+        until("the answer", || {
+            let target = format!("/v1/orders/{id}");
+            let reply =
+                callers[n % NODES].ask("GET", &target, "Prefer: wait=10\r\n", "").expect("a node answers");
+            match native(&reply) {
+                Heard::Answer(text) => Some(text),
+                Heard::Accepted(_) | Heard::Again => None,
+                _ => panic!("{reply:?}"),
+            }
+        });
+    }
+    let ledger = sim.ledger();
+    assert_eq!(
+        (ledger.accepted(), ledger.polls()),
+        (ORDERS, 0),
+        "each is paid for once, and nobody had to ask"
+    );
+    assert_eq!(forged(&mut callers), 0, "no true callback is called forged");
+    fleet.nodes[0].end();
+    let said = fleet.nodes[0].said_last();
+    assert!(said.contains("WARN") && said.contains("the store was flushed or replaced"), "{said}");
+}
+
+on_both_stores!(what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once);

@@ -1,0 +1,98 @@
+//! Where a list goes on, as its reader sees it: opaque, and good only for the list that it was given out for. A key inside
+//! names an order that may be another tenant's, so nobody may read it, and nobody may make one up.
+
+use hmac::{Hmac, KeyInit, Mac};
+use quittance_lifecycle::Key;
+use quittance_ports::Which;
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+
+const MAC_BYTES: usize = 16;
+const CURSOR_BYTES: usize = MAC_BYTES + 32;
+
+/// Whose list it is, and of what.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CursorOf<'a> {
+    pub(crate) tenant: &'a str,
+    pub(crate) which: Which,
+}
+
+impl CursorOf<'_> {
+    /// The MAC is the nonce, too: another key has another mask.
+    pub(crate) fn seal(self, root: &[u8; 32], key: &Key) -> String {
+        let mac = self.mac(root, key);
+        let masked = masked(root, &mac, key);
+        mac.iter().chain(&masked.0).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Nothing, if it was not made by us for this list.
+    pub(crate) fn open(self, root: &[u8; 32], cursor: &str) -> Option<Key> {
+        let bytes = bytes_of(cursor)?;
+        let (mac, rest) = bytes.split_at(MAC_BYTES);
+        let mac: [u8; MAC_BYTES] = mac.try_into().ok()?;
+        let key = masked(root, &mac, &Key(rest.try_into().ok()?));
+        bool::from(self.mac(root, &key).ct_eq(&mac)).then_some(key)
+    }
+
+    fn mac(self, root: &[u8; 32], key: &Key) -> [u8; MAC_BYTES] {
+        let which: &[u8] = match self.which {
+            Which::All => b"all",
+            Which::Open => b"open",
+            Which::Dead => b"dead",
+        };
+        let mac = hmac(root, &[b"quittance/cursor/1", which, self.tenant.as_bytes(), &key.0]);
+        mac[..MAC_BYTES].try_into().expect("half of it")
+    }
+}
+
+fn masked(root: &[u8; 32], mac: &[u8; MAC_BYTES], key: &Key) -> Key {
+    let mask = hmac(root, &[b"quittance/cursor-mask/1", mac]);
+    Key(std::array::from_fn(|at| key.0[at] ^ mask[at]))
+}
+
+fn hmac(root: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(root).expect("HMAC takes a key of any length, and ours is 32 bytes");
+    for part in parts {
+        mac.update(&(part.len() as u64).to_le_bytes());
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+fn bytes_of(text: &str) -> Option<[u8; CURSOR_BYTES]> {
+    if text.len() != 2 * CURSOR_BYTES || !text.is_ascii() {
+        return None;
+    }
+    let mut bytes = [0; CURSOR_BYTES];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOT: [u8; 32] = [7; 32];
+
+    #[test]
+    fn a_cursor_leads_on_in_the_list_that_it_was_given_out_for_and_in_no_other() {
+        let (key, list) = (Key([0xab; 32]), CursorOf { tenant: "bob", which: Which::All });
+        let cursor = list.seal(&ROOT, &key);
+        assert_eq!(list.open(&ROOT, &cursor), Some(key));
+        assert!(!cursor.contains("abab"), "it does not show the key: {cursor}");
+        assert_eq!(CursorOf { tenant: "alice", ..list }.open(&ROOT, &cursor), None);
+        assert_eq!(CursorOf { which: Which::Open, ..list }.open(&ROOT, &cursor), None);
+        assert_eq!(list.open(&[8; 32], &cursor), None);
+        for at in 0..cursor.len() {
+            let mut forged = cursor.clone().into_bytes();
+            forged[at] = if forged[at] == b'0' { b'1' } else { b'0' };
+            assert_eq!(list.open(&ROOT, std::str::from_utf8(&forged).unwrap()), None, "{at}");
+        }
+        for odd in ["", "ab", &key.to_string(), &cursor[1..], &format!("+{}", &cursor[1..])] {
+            assert_eq!(list.open(&ROOT, odd), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What a tenant may take of what all tenants share, and what it may see of it.
+
+use super::{Declined, Desk};
+use crate::hub::Reservation;
+use crate::seats::{Seat, Seats};
+use crate::tenant::{Caller, TenantSettings};
+use crate::wrong_keys::WrongKeys;
+use quittance_lifecycle::Money;
+use quittance_ports::Threads;
+use std::sync::Arc;
+
+/// The balance that tenants are told that may not see the account's.
+const ENOUGH_MONEY: Money = Money(10_000_000);
+
+/// Three quarters of all requests may wait; the others are for those that do not.
+pub(super) fn waits(requests_max: usize) -> Seats {
+    Seats::new(requests_max - requests_max / 4)
+}
+
+impl Desk {
+    /// Behind a server that works on so many requests at once.
+    ///
+    /// # Panics
+    /// If it is shared already.
+    #[must_use]
+    pub fn with_requests_max(mut self, requests_max: usize) -> Self {
+        Arc::get_mut(&mut self.inner).expect("a desk is told its limits before it is shared").waits =
+            waits(requests_max);
+        self
+    }
+
+    /// A seat for a request that waits; nothing, if this tenant has its share of them already.
+    pub(super) fn wait_seat(&self, tenant: &str) -> Option<Seat> {
+        self.inner.waits.take(tenant, self.inner.tenants.is_only_one())
+    }
+
+    /// A place for one more open order.
+    pub(super) fn reserve(&self, tenant: &TenantSettings) -> Result<Option<Reservation>, Declined> {
+        let reserved = tenant.open_max.map(|most| self.inner.hub.reserve(&tenant.name, most));
+        reserved.transpose().map_err(|open| Declined::TooManyOpen { open })
+    }
+
+    pub(crate) fn wrong_keys(&self) -> &WrongKeys {
+        &self.inner.wrong_keys
+    }
+
+    /// The balance that this caller is told, if any: the account's own to those that may see it. Others are told a number that
+    /// never changes, and is enough for clients that look before they order.
+    pub(crate) async fn balance_for(&self, caller: &Caller) -> Option<Money> {
+        if !self.sees_account(caller) {
+            return Some(ENOUGH_MONEY);
+        }
+        self.account().await.and_then(|account| account.balance)
+    }
+
+    /// The threads of the account, to those that may see them.
+    pub(crate) async fn threads_for(&self, caller: &Caller) -> Option<Threads> {
+        if !self.sees_account(caller) {
+            return None;
+        }
+        self.account().await.and_then(|account| account.threads)
+    }
+
+    fn sees_account(&self, caller: &Caller) -> bool {
+        self.inner.tenants.is_open() || caller.tenant.settings.sees_balance
+    }
+}

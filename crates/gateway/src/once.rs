@@ -1,0 +1,31 @@
+//! A log line that is worth reading once, and would drown the log if each request wrote it.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
+
+/// How many different lines are remembered; those beyond are not written.
+const LINES_MAX: usize = 1000;
+
+#[derive(Debug, Default)]
+pub(crate) struct Once(Mutex<BTreeSet<String>>);
+
+impl Once {
+    /// Whether this line has not been written before.
+    pub(crate) fn is_first(&self, line: &str) -> bool {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.len() < LINES_MAX && seen.insert(line.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_is_written_once_and_the_list_is_bounded() {
+        let once = Once::default();
+        assert!(once.is_first("a") && !once.is_first("a") && once.is_first("b"));
+        (0..LINES_MAX).for_each(|n| _ = once.is_first(&n.to_string()));
+        assert!(!once.is_first("one more"));
+    }
+}

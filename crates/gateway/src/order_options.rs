@@ -1,0 +1,208 @@
+//! The fields of a request that are for Quittance itself: which job it is, how long it may take, and how fresh and how shared
+//! its answer may be. Both protocols of other services read them here, so a field means the same on each. None of them goes
+//! to a provider: all are on the catalogue's list of [control fields](quittance_catalog::CONTROL).
+
+use crate::desk::Wish;
+use hyper::HeaderMap;
+use quittance_lifecycle::Reuse;
+use quittance_lifecycle::terms::{IDEMPOTENCY_KEY_BYTES_MAX, PATIENCE_MAX};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+/// The fields that are read here.
+pub(crate) const NAMES: [&str; 6] =
+    ["deadline_s", "idempotency_key", "min_life_s", "no_stock", "nocache", "reuse"];
+const HEADER: &str = "idempotency-key";
+/// How long an order may take, in seconds.
+const DEADLINE_S: RangeInclusive<u64> = 1..=PATIENCE_MAX.as_secs();
+/// How much life its answer must have; no answer that expires lives longer than a day.
+const MIN_LIFE_S: RangeInclusive<u64> = 0..=86_400;
+
+/// What is wrong with one of the fields.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum BadOption {
+    #[error("the header Idempotency-Key was sent {count} times: send it once")]
+    TwoHeaders { count: usize },
+    #[error(
+        "an idempotency key has 1 to {IDEMPOTENCY_KEY_BYTES_MAX} visible ASCII characters and no blank: \
+         this one, of {bytes} bytes, does not"
+    )]
+    Key { bytes: usize },
+    #[error(
+        "the header Idempotency-Key and the field `idempotency_key` differ: send one of them, or the same in both"
+    )]
+    KeysDiffer,
+    #[error("`{field}` must be a number of seconds from {least} to {most}")]
+    Seconds { field: &'static str, least: u64, most: u64 },
+    #[error("`reuse` must be `shared` or `exclusive`")]
+    Reuse,
+    #[error("`{field}` must be a text, a number, true or false")]
+    Shape { field: &'static str },
+    #[error("`{field}` stands beside the task and inside it, with different values: send it once")]
+    SaidTwice { field: &'static str },
+}
+
+/// The key in the header, if there is one.
+pub(crate) fn key_in_header(headers: &HeaderMap) -> Result<Option<String>, BadOption> {
+    let mut given = headers.get_all(HEADER).iter();
+    let Some(key) = given.next() else { return Ok(None) };
+    match given.count() {
+        0 => checked_key(key.as_bytes()).map(Some),
+        more => Err(BadOption::TwoHeaders { count: more + 1 }),
+    }
+}
+
+fn checked_key(key: &[u8]) -> Result<String, BadOption> {
+    let is_good =
+        (1..=IDEMPOTENCY_KEY_BYTES_MAX).contains(&key.len()) && key.iter().all(u8::is_ascii_graphic);
+    match std::str::from_utf8(key) {
+        Ok(key) if is_good => Ok(key.to_owned()),
+        _ => Err(BadOption::Key { bytes: key.len() }),
+    }
+}
+
+/// What a request says about its order beside what is to be solved.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct OrderOptions {
+    idempotency_key: Option<String>,
+    reuse: Option<Reuse>,
+    deadline: Option<Duration>,
+    min_life: Option<Duration>,
+    no_stock: bool,
+}
+
+impl OrderOptions {
+    /// `field` is what the request has under one of these names, as text.
+    pub(crate) fn read(
+        headers: &HeaderMap,
+        field: impl Fn(&'static str) -> Result<Option<String>, BadOption>,
+    ) -> Result<Self, BadOption> {
+        // An empty text is how clients of both protocols write what they do not set.
+        let set = |name| field(name).map(|text| text.filter(|text| !text.trim().is_empty()));
+        let is_set = |name| set(name).map(|text| text.is_some_and(|text| is_yes(&text)));
+        let is_fresh_wanted = is_set("nocache")?;
+        let reuse = match set("reuse")?.as_deref() {
+            _ if is_fresh_wanted => Some(Reuse::Exclusive),
+            None => None,
+            Some("shared") => Some(Reuse::Shared),
+            Some("exclusive") => Some(Reuse::Exclusive),
+            Some(_) => return Err(BadOption::Reuse),
+        };
+        let span = |name, range: RangeInclusive<u64>| {
+            set(name)?.map(|text| seconds(name, &text, &range)).transpose()
+        };
+        Ok(Self {
+            // An empty key is an error: its caller wants a retry to be safe, and it would not be.
+            idempotency_key: one_key(key_in_header(headers)?, field("idempotency_key")?)?,
+            reuse,
+            deadline: span("deadline_s", DEADLINE_S)?,
+            min_life: span("min_life_s", MIN_LIFE_S)?,
+            no_stock: is_fresh_wanted || is_set("no_stock")?,
+        })
+    }
+
+    /// The wish of a caller that said all this beside what is to be solved.
+    pub(crate) fn wish(self) -> Wish {
+        let Self { idempotency_key, reuse, deadline, min_life, no_stock } = self;
+        Wish { idempotency_key, reuse, patience: deadline, min_life, no_stock, ..Wish::default() }
+    }
+}
+
+/// The key that a request gives in its header, in a field, or in both.
+pub(crate) fn one_key(
+    in_header: Option<String>,
+    in_field: Option<String>,
+) -> Result<Option<String>, BadOption> {
+    let in_field = in_field.map(|key| checked_key(key.as_bytes())).transpose()?;
+    match (in_header, in_field) {
+        (Some(header), Some(field)) if header != field => Err(BadOption::KeysDiffer),
+        (header, field) => Ok(header.or(field)),
+    }
+}
+
+fn seconds(field: &'static str, text: &str, range: &RangeInclusive<u64>) -> Result<Duration, BadOption> {
+    let (least, most) = (*range.start(), *range.end());
+    let span = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    span.filter(|span| (Duration::from_secs(least)..=Duration::from_secs(most)).contains(span))
+        .ok_or(BadOption::Seconds { field, least, most })
+}
+
+/// As all switches of the protocols are read.
+fn is_yes(text: &str) -> bool {
+    let text = text.trim();
+    !matches!(text, "" | "0") && !text.eq_ignore_ascii_case("false")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::header::HeaderValue;
+
+    fn read(header: Option<&'static str>, fields: &[(&str, &str)]) -> Result<OrderOptions, BadOption> {
+        let mut headers = HeaderMap::new();
+        if let Some(key) = header {
+            headers.insert(HEADER, HeaderValue::from_static(key));
+        }
+        OrderOptions::read(&headers, |name| {
+            let found = fields.iter().find(|(field, _)| *field == name);
+            Ok(found.map(|(_, text)| (*text).to_owned()))
+        })
+    }
+
+    fn key(header: Option<&'static str>, fields: &[(&str, &str)]) -> Result<Option<String>, BadOption> {
+        read(header, fields).map(|options| options.idempotency_key)
+    }
+
+    #[test]
+    fn a_key_comes_in_the_header_or_in_a_field_and_two_must_agree() {
+        let field = |text| [("idempotency_key", text)];
+        let login = Ok(Some("login-42".to_owned()));
+        assert_eq!(key(Some("login-42"), &[]), login);
+        assert_eq!(key(None, &field("login-42")), login);
+        assert_eq!(key(Some("login-42"), &field("login-42")), login);
+        assert_eq!(key(None, &[]), Ok(None));
+        assert_eq!(key(Some("login-42"), &field("login-43")), Err(BadOption::KeysDiffer));
+    }
+
+    #[test]
+    fn a_key_that_no_api_takes_is_an_error_and_never_no_key() {
+        let long = "k".repeat(IDEMPOTENCY_KEY_BYTES_MAX);
+        assert_eq!(key(None, &[("idempotency_key", &long)]), Ok(Some(long.clone())));
+        for bad in ["", " ", "a b", "a\n", "\u{e9}", "\u{7f}", &format!("{long}k")] {
+            let told = key(None, &[("idempotency_key", bad)]);
+            assert_eq!(told, Err(BadOption::Key { bytes: bad.len() }), "{bad:?}");
+        }
+        assert_eq!(key(Some(""), &[]), Err(BadOption::Key { bytes: 0 }));
+        let mut headers = HeaderMap::new();
+        headers.append(HEADER, HeaderValue::from_static("a"));
+        headers.append(HEADER, HeaderValue::from_static("a"));
+        assert_eq!(key_in_header(&headers), Err(BadOption::TwoHeaders { count: 2 }));
+    }
+
+    #[test]
+    fn spans_are_seconds_within_their_limits_and_an_empty_text_is_not_set() {
+        let deadline = |text| read(None, &[("deadline_s", text)]).map(|options| options.deadline);
+        assert_eq!(deadline("60"), Ok(Some(Duration::from_secs(60))));
+        assert_eq!(deadline(" 1.5 "), Ok(Some(Duration::from_millis(1500))));
+        assert_eq!(deadline(""), Ok(None));
+        for bad in ["0", "0.9", "-1", "86401", "1e99", "nan", "inf", "60s", "1,5"] {
+            let wrong = BadOption::Seconds { field: "deadline_s", least: 1, most: 86_400 };
+            assert_eq!(deadline(bad), Err(wrong), "{bad}");
+        }
+        let min_life = |text| read(None, &[("min_life_s", text)]).map(|options| options.min_life);
+        assert_eq!(min_life("0"), Ok(Some(Duration::ZERO)));
+        assert!(min_life("-1").is_err());
+    }
+
+    #[test]
+    fn no_cache_asks_for_an_answer_of_its_own_whatever_reuse_says() {
+        let said =
+            |fields: &[(&str, &str)]| read(None, fields).map(|options| (options.reuse, options.no_stock));
+        assert_eq!(said(&[]), Ok((None, false)));
+        assert_eq!(said(&[("reuse", "shared")]), Ok((Some(Reuse::Shared), false)));
+        assert_eq!(said(&[("reuse", "exclusive"), ("no_stock", "1")]), Ok((Some(Reuse::Exclusive), true)));
+        assert_eq!(said(&[("reuse", "shared"), ("nocache", "true")]), Ok((Some(Reuse::Exclusive), true)));
+        assert_eq!(said(&[("nocache", "0"), ("no_stock", "False")]), Ok((None, false)));
+        assert_eq!(said(&[("reuse", "Shared")]), Err(BadOption::Reuse));
+    }
+}

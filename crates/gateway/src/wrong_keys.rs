@@ -1,0 +1,149 @@
+//! Wrong keys: counted, logged, and answered ever more slowly, by the address that they come from. The key itself is kept
+//! nowhere.
+
+use hyper::http::Extensions;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// So many wrong keys of an address are answered at once; after that, one in each `PACE`, and none later than `PAUSE_MAX`:
+/// clients of the protocols give up after 5 s.
+const FREE: u32 = 3;
+const PACE: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(3);
+/// An address that has sent none for so long starts again.
+const FORGET: Duration = Duration::from_secs(60);
+/// An address is logged no more often than this.
+const LOG_PACE: Duration = Duration::from_secs(60);
+const ADDRESSES_MAX: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(crate) struct WrongKeys {
+    count: AtomicU64,
+    by_address: Mutex<BTreeMap<Option<IpAddr>, Guesser>>,
+}
+
+#[derive(Debug)]
+struct Guesser {
+    count: u32,
+    last: Instant,
+    /// When the next wrong key of this address is answered.
+    next: Instant,
+    logged: Option<Instant>,
+}
+
+impl WrongKeys {
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// A wrong key came from this address; says how long its answer waits.
+    fn note(&self, address: Option<IpAddr>, now: Instant) -> Duration {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        let (pause, to_log) = {
+            let mut guessers = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+            if guessers.len() >= ADDRESSES_MAX {
+                guessers.retain(|_, guesser| now - guesser.last < FORGET);
+            }
+            if guessers.len() >= ADDRESSES_MAX && !guessers.contains_key(&address) {
+                return PACE;
+            }
+            let fresh = || Guesser { count: 0, last: now, next: now, logged: None };
+            let guesser = guessers.entry(address).or_insert_with(fresh);
+            if now - guesser.last >= FORGET {
+                *guesser = Guesser { logged: guesser.logged, ..fresh() };
+            }
+            guesser.count += 1;
+            guesser.last = now;
+            let pause = if guesser.count <= FREE {
+                Duration::ZERO
+            } else {
+                guesser.next = (guesser.next.max(now) + PACE).min(now + PAUSE_MAX);
+                guesser.next - now
+            };
+            let is_due = guesser.logged.is_none_or(|logged| now - logged >= LOG_PACE);
+            let to_log = is_due.then_some(guesser.count);
+            guesser.logged = if is_due { Some(now) } else { guesser.logged };
+            (pause, to_log)
+        };
+        if let Some(count) = to_log {
+            let address = address.map_or_else(|| "an address that is not known".into(), |ip| ip.to_string());
+            tracing::warn!(count, "a wrong key was sent from {address}: no tenant and no operator has it");
+        }
+        pause
+    }
+}
+
+/// One request, as far as its server wants to know who sent it. It stands among the extensions of the request.
+pub(crate) struct Visit {
+    address: Option<IpAddr>,
+    found: Mutex<Shown>,
+    /// Called as soon as it is known who sent it: the answer may take long.
+    on_shown: OnShown,
+}
+
+type OnShown = Box<dyn Fn(&Shown) + Send + Sync>;
+
+/// What a request showed of its sender.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Shown {
+    #[default]
+    Nothing,
+    /// The key of this tenant.
+    Tenant(String),
+    Operator,
+    /// A wrong key: its answer waits so long.
+    WrongKey(Duration),
+}
+
+impl Visit {
+    pub(crate) fn new(address: IpAddr, on_shown: impl Fn(&Shown) + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { address: Some(address), found: Mutex::default(), on_shown: Box::new(on_shown) })
+    }
+
+    pub(crate) fn found(&self) -> Shown {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note(extensions: &Extensions, shown: impl FnOnce(&Self) -> Shown) {
+        if let Some(visit) = extensions.get::<Arc<Self>>() {
+            let shown = shown(visit);
+            (visit.on_shown)(&shown);
+            *visit.found.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+        }
+    }
+
+    pub(crate) fn note_tenant(extensions: &Extensions, tenant: &str) {
+        Self::note(extensions, |_| Shown::Tenant(tenant.to_owned()));
+    }
+
+    pub(crate) fn note_operator(extensions: &Extensions) {
+        Self::note(extensions, |_| Shown::Operator);
+    }
+
+    /// A key was shown that nobody has. No key at all is not a wrong one.
+    pub(crate) fn note_wrong(extensions: &Extensions, key: &str, wrong_keys: &WrongKeys) {
+        if !key.is_empty() {
+            Self::note(extensions, |visit| Shown::WrongKey(wrong_keys.note(visit.address, Instant::now())));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_guesses_is_answered_ever_more_slowly_and_nobody_else_is() {
+        let (keys, now) = (WrongKeys::default(), Instant::now());
+        let here = Some(IpAddr::from([192, 0, 2, 1]));
+        let pauses: Vec<_> = (0..8).map(|_| keys.note(here, now).as_secs()).collect();
+        assert_eq!(pauses, [0, 0, 0, 1, 2, 3, 3, 3]);
+        assert_eq!(keys.note(Some(IpAddr::from([192, 0, 2, 2])), now), Duration::ZERO);
+        assert_eq!(keys.count(), 9);
+        assert_eq!(keys.note(here, now + FORGET), Duration::ZERO, "a minute later it may start again");
+    }
+}

@@ -1,0 +1,196 @@
+//! When an answer was solved, how long it lives, who may have it how old, and what is waste.
+
+use super::{START, agreed, delivery, placed, policy, secs};
+use crate::{
+    Advance, Decision, Event, Gate, HandOut, Key, Order, Origin, Outage, Phase, Placement, Policy,
+    PollOutcome, Receipt, Reuse, SubmitOutcome, Terms, Timestamp, WithoutWord, Word, place, transition,
+};
+use alloc::sync::Arc;
+use alloc::vec;
+use alloc::vec::Vec;
+
+const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Open };
+
+fn calls() -> Policy {
+    policy(true, WithoutWord::Resubmit)
+}
+
+fn outage(from: u64, to: u64) -> Outage {
+    Outage { from: START + secs(from), to: START + secs(to) }
+}
+
+fn called_back(at: u64, outages: Vec<Outage>) -> Event {
+    let receipt = Some(Receipt { at: START + secs(at), outages });
+    Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery("token")), receipt }
+}
+
+fn accepted() -> Event {
+    Event::Submitted { attempt: 1, outcome: SubmitOutcome::Accepted { task: "task-1".into() } }
+}
+
+fn step(order: &Order, at: u64, event: Event) -> Advance {
+    match transition(order, event, START + secs(at), &calls()) {
+        Decision::Advance(advance) => *advance,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// An order that was submitted at the start, and what came after.
+fn life((key, terms): &(Key, Arc<Terms>), steps: &[(u64, Event)]) -> Order {
+    let order = placed(*key, terms, &calls());
+    let submitted = [(0, WAKE), (1, accepted())];
+    submitted.iter().chain(steps).fold(order, |order, (at, event)| step(&order, *at, event.clone()).next)
+}
+
+fn shared() -> (Key, Arc<Terms>) {
+    agreed(true, Reuse::Shared, false)
+}
+
+fn earliest(order: &Order) -> Timestamp {
+    match &order.phase {
+        Phase::Solved { answer, .. } => answer.earliest,
+        phase => panic!("{}", phase.name()),
+    }
+}
+
+#[test]
+fn an_answer_that_came_by_callback_is_dated_from_its_arrival() {
+    let solved = life(&shared(), &[(67, called_back(67, vec![]))]);
+    assert_eq!(earliest(&solved), START + secs(62), "providers call within 5 s");
+    let at_once = life(&shared(), &[(3, called_back(3, vec![]))]);
+    assert_eq!(earliest(&at_once), START, "but not before its submit");
+}
+
+#[test]
+fn an_answer_whose_callback_may_have_been_repeated_is_dated_from_the_beginning_of_the_outage() {
+    let dated = |outages| earliest(&life(&shared(), &[(67, called_back(67, outages))]));
+    assert_eq!(dated(vec![outage(30, 50)]), START + secs(25));
+    assert_eq!(dated(vec![outage(20, 22), outage(30, 50)]), START + secs(15), "the first one counts");
+    let earlier = Outage { from: START - secs(60), to: START - secs(1) };
+    assert_eq!(dated(vec![earlier]), START + secs(62), "it was over before the submit");
+    let across = Outage { from: START - secs(60), to: START + secs(1) };
+    assert_eq!(dated(vec![across]), START, "not before the submit");
+    let not_ready = PollOutcome::Pending;
+    let polled = Event::Polled { attempt: 1, asked: START + secs(55), outcome: not_ready };
+    let solved = life(&shared(), &[(56, polled), (67, called_back(67, vec![outage(30, 50)]))]);
+    assert_eq!(earliest(&solved), START + secs(62), "it was unsolved when the outage was over");
+}
+
+#[test]
+fn an_answer_that_waited_in_the_spill_is_dated_from_when_it_came() {
+    let solved = life(&shared(), &[(107, called_back(67, vec![]))]);
+    assert_eq!(earliest(&solved), START + secs(62));
+}
+
+#[test]
+fn a_callback_of_which_nobody_knows_when_it_came_is_dated_from_the_submit() {
+    let word = Word::Answered(delivery("token"));
+    let event = Event::CalledBack { attempt: 1, task: None, word, receipt: None };
+    assert_eq!(earliest(&life(&shared(), &[(67, event)])), START);
+}
+
+#[test]
+fn where_clocks_differ_an_answer_expires_sooner_by_as_much() {
+    let policy = Policy { clock_skew: secs(4), ..calls() };
+    let (key, terms) = shared();
+    let order = placed(key, &terms, &policy);
+    let submitted = step(&order, 0, WAKE).next;
+    let event = called_back(67, vec![]);
+    let Decision::Advance(solved) = transition(&submitted, event, START + secs(67), &policy) else {
+        panic!()
+    };
+    let Phase::Solved { answer, .. } = &solved.next.phase else { panic!() };
+    assert_eq!(answer.expires, Some(START + secs(62 + 120 - 4)));
+}
+
+/// Trap: a caller refused the answer that was bought for it, with 39 s of life left.
+#[test]
+fn the_callers_that_an_answer_was_bought_for_get_it_as_long_as_it_lives() {
+    for (key, terms) in [shared(), agreed(true, Reuse::Exclusive, false), agreed(true, Reuse::Shared, true)] {
+        let min_life = terms.min_life;
+        let solved = life(&(key, terms), &[(67, called_back(67, vec![]))]);
+        let at = |second| solved.hand_out(key, min_life, START + secs(second));
+        assert_eq!(at(181), HandOut::Claim, "1 s of life is left");
+        assert_eq!(at(182), HandOut::Expired);
+        assert_eq!(solved.hand_out(key, secs(60), START + secs(122)), HandOut::Claim);
+        assert_eq!(
+            solved.hand_out(key, secs(60), START + secs(123)),
+            HandOut::Expired,
+            "60 s were asked for"
+        );
+    }
+}
+
+/// Trap: a repeat accepted with an id, and refused when its caller came for the answer.
+#[test]
+fn a_repeat_is_given_an_answer_only_if_it_keeps_its_margin_until_the_caller_comes_for_it() {
+    let (key, terms) = shared();
+    let solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
+    let later = Arc::new(Terms { collected_in: secs(15), ..(*terms).clone() });
+    let origin = |terms: &Arc<Terms>, at| match place(Some(&solved), key, terms, START + secs(at), &calls()) {
+        Placement::Stands { origin, .. } | Placement::Commit { origin, .. } => origin,
+        other @ Placement::Refused(_) => panic!("{other:?}"),
+    };
+    // The store is written before a caller that waits has its answer.
+    assert_eq!(
+        (origin(&terms, 141), origin(&terms, 142)),
+        (Origin::Cached, Origin::Api),
+        "62 + 120 - 40 - 1"
+    );
+    assert_eq!(
+        (origin(&later, 127), origin(&later, 128)),
+        (Origin::Cached, Origin::Api),
+        "62 + 120 - 40 - 15"
+    );
+}
+
+#[test]
+fn a_share_window_that_is_set_ends_sharing_sooner() {
+    let (key, terms) = shared();
+    let solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
+    let policy = Policy { share_window: Some(secs(30)), ..calls() };
+    let is_cached = |at| {
+        let placement = place(Some(&solved), key, &terms, START + secs(at), &policy);
+        matches!(placement, Placement::Stands { origin: Origin::Cached, .. })
+    };
+    assert!(is_cached(97) && !is_cached(98));
+}
+
+#[test]
+fn an_answer_that_no_caller_came_for_is_waste_when_it_expires_and_one_that_left_is_not() {
+    for (key, terms) in [shared(), agreed(true, Reuse::Exclusive, false), agreed(true, Reuse::Shared, true)] {
+        let solved = life(&(key, terms), &[(67, called_back(67, vec![]))]);
+        assert_eq!(solved.due(), Some(START + secs(182)));
+        let expired = step(&solved, 182, WAKE);
+        assert_eq!((expired.tally.wasted, expired.tally.wasted_micros), (1, 3));
+        assert!(matches!(expired.next.phase, Phase::Spoiled { .. }));
+        let claimed = step(&solved, 100, Event::Claimed { by: key, min_life: secs(0) });
+        assert_eq!((claimed.tally.wasted, claimed.next.due()), (0, None));
+        assert!(matches!(claimed.next.hand_out(key, secs(0), START + secs(181)), HandOut::Answer(_)));
+    }
+}
+
+#[test]
+fn an_answer_from_the_stock_that_its_caller_did_not_come_for_is_waste() {
+    let (key, terms) = agreed(true, Reuse::Exclusive, false);
+    let solved = life(&(key, terms), &[(10, called_back(10, vec![]))]);
+    let stocked = step(&solved, 11, Event::Cancelled).next;
+    let (by, expires) = (Key([9; 32]), START + secs(125));
+    let taken = stocked.taken(by, START + secs(12));
+    assert_eq!(taken.due(), Some(expires));
+    let wasted = step(&taken, 125, WAKE);
+    assert_eq!((wasted.tally.wasted, wasted.next.due(), wasted.next.taker()), (1, None, Some(by)));
+    let collected = step(&taken, 20, Event::Claimed { by, min_life: secs(40) });
+    assert_eq!(collected.next.due(), None);
+}
+
+#[test]
+fn an_answer_that_a_new_life_replaces_before_a_caller_had_it_is_waste() {
+    let (key, terms) = shared();
+    let solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
+    let Placement::Commit { advance, .. } = place(Some(&solved), key, &terms, START + secs(150), &calls())
+    else {
+        panic!()
+    };
+    assert_eq!(advance.tally.wasted, 1);
+}

@@ -1,0 +1,78 @@
+//! What happens to an order that the store forgot. A node that remembers it puts it back and it goes on; what nobody remembers is
+//! for a person; and attempts of a forgotten record count for the record that took its place. Nothing is paid for here.
+
+use super::{Decision, Step, WhyIgnored};
+use crate::order::{Attempt, DeadCause, Phase, Progress};
+use crate::policy::Policy;
+use crate::story::Beat;
+use crate::time::Timestamp;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+impl Step {
+    /// The order goes on as the node remembers it. Another node may have submitted it since, and puts back more: this one
+    /// submits nothing until then.
+    pub(super) fn put_back(mut self, others_by: Timestamp) -> Decision {
+        if let Phase::Queued { until, held } = &self.next.phase {
+            self.next.phase = Phase::Queued { until: (*until).max(others_by), held: *held };
+        }
+        self.next.put_back = Some(self.now);
+        self.tell(Beat::PutBack);
+        self.done()
+    }
+
+    /// Only a person may decide to pay again.
+    pub(super) fn lost(self, policy: &Policy) -> Decision {
+        match self.next.phase {
+            Phase::Dead { .. } => Decision::Ignore(WhyIgnored::WrongPhase),
+            _ => self.bury(DeadCause::StoreForgot, policy),
+        }
+    }
+
+    /// Attempts that may still bring an answer are remembered here, each once. An order that has not paid yet waits for them.
+    pub(super) fn recalled(mut self, born: Timestamp, attempts: Vec<Attempt>, policy: &Policy) -> Decision {
+        let is_waiting = matches!(self.next.phase, Phase::Queued { .. });
+        let mut recalled = 0;
+        for attempt in attempts {
+            let former = Some((born, attempt.number));
+            let progress = match &attempt.progress {
+                _ if self.next.attempts.iter().any(|known| known.former == former) => continue,
+                Progress::Solving { task } | Progress::Trailing { task, .. } => {
+                    Progress::Trailing { task: task.clone(), poll_at: self.now + policy.poll_interval }
+                }
+                Progress::Sent | Progress::GivenUp { .. } if is_waiting => Progress::Sent,
+                Progress::Sent | Progress::GivenUp { .. } => Progress::GivenUp { counted: true },
+                Progress::Faulted | Progress::Answered | Progress::Spare { .. } => continue,
+            };
+            let number = self.next.remember(Attempt { progress, former, ..attempt });
+            self.tell(Beat::Recalled { attempt: number });
+            recalled += 1;
+        }
+        if recalled == 0 {
+            return Decision::Ignore(WhyIgnored::OldNews);
+        }
+        if is_waiting {
+            self.wait_for_what_is_paid(Timestamp::ZERO, policy);
+        } else {
+            self.next.possible_doubles += recalled;
+            self.tally.possible_doubles = recalled.into();
+        }
+        self.done()
+    }
+
+    /// Goes on with a task that is paid for, or waits out a doubt; otherwise the order stays as it is. `since` is when it was
+    /// last given up.
+    pub(super) fn wait_for_what_is_paid(&mut self, since: Timestamp, policy: &Policy) {
+        if self.resume_paid(policy) {
+            return;
+        }
+        let doubt_wait = if policy.callbacks { policy.doubt_wait() } else { Duration::ZERO };
+        let doubtful = self.next.attempts.iter().rev().find(|attempt| attempt.progress == Progress::Sent);
+        if let Some(Attempt { number, sent, .. }) = doubtful {
+            let until = (*sent + doubt_wait).max(since + policy.submit_wait);
+            if self.now < until {
+                self.next.phase = Phase::Unsure { attempt: *number, until };
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What a node remembers of its store, in memory and in its folder: who the store is, how far it had come, and the secrets that
+//! callbacks were signed with. By it a node notices a store that was flushed, restored or replaced, and does not take
+//! true callbacks for forged ones afterwards.
+
+use crate::place::Opened;
+use crate::secret;
+use quittance_engine::{Engine, PutBack};
+use quittance_ports::{StoreError, StoreMark};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::time::Instant;
+
+const IDENTITY: &str = "store-identity";
+const SECRETS: &str = "callback-secrets";
+/// What the store has forgotten, until a person has seen it.
+const NOTE: &str = "store-forgot";
+/// How often the epoch is written down.
+const KEEP_SPAN: Duration = Duration::from_secs(10);
+/// How many orders are named in the log.
+const NAMED_MAX: usize = 50;
+
+pub(crate) struct StoreMemory {
+    opened: Opened,
+    dir: Option<PathBuf>,
+    address: String,
+    mark: Option<([u8; 16], u64)>,
+    secrets: Vec<[u8; 32]>,
+    kept_at: Option<Instant>,
+    has_note: bool,
+    /// What was wrong with the store's own files when that was last told.
+    told: Option<String>,
+}
+
+impl StoreMemory {
+    /// `dir` is the folder of this node.
+    pub(crate) fn recall(opened: Opened, dir: Option<&Path>, address: String) -> Self {
+        let mut memory = Self {
+            opened,
+            dir: dir.map(Path::to_owned),
+            address,
+            mark: None,
+            secrets: Vec::new(),
+            kept_at: None,
+            has_note: false,
+            told: None,
+        };
+        if let Some(dir) = dir {
+            let identity = fs::read_to_string(dir.join(IDENTITY)).unwrap_or_default();
+            memory.mark = read_identity(&identity, &memory.address);
+            let secrets = fs::read(dir.join(SECRETS)).unwrap_or_default();
+            // Those of another store prove nothing here, and do no harm.
+            memory.secrets = secrets.chunks_exact(32).filter_map(|secret| secret.try_into().ok()).collect();
+        }
+        memory
+    }
+
+    /// Agrees with the store on the secrets. Says whether other nodes may know of more.
+    pub(crate) async fn agree(&mut self) -> Result<bool, StoreError> {
+        let Some(mark) = self.opened.mark(draw()?, &self.secrets).await? else { return Ok(false) };
+        if !mark.secrets.is_empty() {
+            self.learn(&mark);
+            return Ok(self.is_other(&mark));
+        }
+        if let Some(mark) = self.opened.mark(draw()?, &[draw()?]).await? {
+            self.learn(&mark);
+        }
+        Ok(true)
+    }
+
+    pub(crate) fn secrets(&self) -> &[[u8; 32]] {
+        &self.secrets
+    }
+
+    fn is_other(&self, mark: &StoreMark) -> bool {
+        self.mark.is_some_and(|(identity, epoch)| identity != mark.identity || epoch > mark.epoch)
+    }
+
+    /// Whether the secrets are others than before.
+    fn learn(&mut self, mark: &StoreMark) -> bool {
+        let mut secrets = mark.secrets.clone();
+        secrets.extend(self.secrets.iter().filter(|known| !mark.secrets.contains(known)));
+        let is_new = secrets != self.secrets;
+        self.secrets = secrets;
+        if is_new {
+            self.keep(SECRETS, &self.secrets.concat());
+        }
+        is_new
+    }
+
+    /// Says what an earlier process left for a person to see.
+    pub(crate) fn remind(&mut self, engine: &Engine) {
+        let note = self.dir.as_ref().and_then(|dir| fs::read_to_string(dir.join(NOTE)).ok());
+        if let Some(note) = note.filter(|note| !note.is_empty()) {
+            self.has_note = true;
+            engine.note_forgetting(note);
+        }
+    }
+
+    /// Looks whether the store is what it was, and acts if it is not.
+    pub(crate) async fn look(&mut self, engine: &Engine, is_suspected: bool) {
+        self.look_at_files(engine);
+        if self.has_note && engine.forgetting().is_none() {
+            self.has_note = false;
+            if let Some(dir) = &self.dir {
+                drop(fs::remove_file(dir.join(NOTE)));
+            }
+        }
+        let Ok(drawn) = draw() else { return };
+        let Ok(Some(mark)) = self.opened.mark(drawn, &self.secrets).await else { return };
+        if self.learn(&mark)
+            && let Some(address) = engine.callback_address()
+        {
+            address.set_secrets(self.secrets.clone());
+        }
+        let what = match self.mark {
+            Some((identity, _)) if identity != mark.identity => Some("was flushed or replaced"),
+            Some((_, epoch)) if epoch > mark.epoch => Some("went back to an earlier state"),
+            _ => None,
+        };
+        let is_due = self.kept_at.is_none_or(|at| at.elapsed() >= KEEP_SPAN);
+        self.mark = Some((mark.identity, mark.epoch));
+        if what.is_some() || is_due {
+            self.kept_at = Some(Instant::now());
+            let identity = secret::hex(&mark.identity);
+            self.keep(IDENTITY, format!("{}\n{identity}\n{}\n", self.address, mark.epoch).as_bytes());
+        }
+        if what.is_some() || is_suspected {
+            self.put_back(engine, what).await;
+        }
+    }
+
+    async fn put_back(&mut self, engine: &Engine, what: Option<&str>) {
+        let result = engine.put_back().await;
+        if what.is_none() && result.count() == 0 {
+            return;
+        }
+        let what = what.unwrap_or("has lost orders");
+        let PutBack { put_back, recalled, lost, is_incomplete } = &result;
+        let keys: Vec<String> =
+            put_back.iter().chain(recalled).chain(lost).take(NAMED_MAX).map(ToString::to_string).collect();
+        tracing::warn!(
+            store = self.address,
+            put_back = put_back.len(),
+            placed_again = recalled.len(),
+            lost = lost.len(),
+            is_incomplete,
+            orders = keys.join(" "),
+            "the store {what}; the orders that this node had in hand were put back, callbacks are kept and matched: look at \
+             `quittance dead list --cause store_forgot`"
+        );
+        let words = format!(
+            "the store {what}; of the orders that this node had in hand, {} were put back, {} had been placed again and {} are \
+             lost: compare `quittance dead list --cause store_forgot` with the provider's list, find out what happened to the \
+             store, then mark this alert as seen",
+            put_back.len(),
+            recalled.len(),
+            lost.len()
+        );
+        self.note(engine, words);
+    }
+
+    /// The embedded store says itself what happened to its files.
+    fn look_at_files(&mut self, engine: &Engine) {
+        let damage = self.opened.damage();
+        if damage.is_some() && damage != self.told {
+            self.told.clone_from(&damage);
+            let words = damage.unwrap_or_default();
+            tracing::warn!(store = self.address, "{words}");
+            self.note(engine, words);
+        }
+    }
+
+    fn note(&mut self, engine: &Engine, words: String) {
+        self.has_note = true;
+        self.keep(NOTE, words.as_bytes());
+        engine.note_forgetting(words);
+    }
+
+    /// It helps after a restart only, so a folder that cannot be written is no reason to stop.
+    fn keep(&self, name: &str, bytes: &[u8]) {
+        let Some(dir) = &self.dir else { return };
+        if let Err(error) = secret::keep(dir, name, bytes) {
+            tracing::warn!(%error, name, "what this node remembers of its store cannot be kept in its folder");
+        }
+    }
+}
+
+fn draw<const N: usize>() -> Result<[u8; N], StoreError> {
+    secret::draw().map_err(|error: io::Error| StoreError::Unavailable {
+        doing: "drawing a number",
+        source: error.into(),
+    })
+}
+
+/// Nothing, if it is about another store.
+fn read_identity(text: &str, address: &str) -> Option<([u8; 16], u64)> {
+    let mut lines = text.lines();
+    if lines.next()? != address {
+        return None;
+    }
+    let identity = u128::from_str_radix(lines.next()?, 16).ok()?.to_be_bytes();
+    Some((identity, lines.next()?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read_identity;
+
+    #[test]
+    fn what_is_known_of_another_store_says_nothing_about_this_one() {
+        let text = "redis://a:1\n000102030405060708090a0b0c0d0e0f\n77\n";
+        let identity = std::array::from_fn(|n| n.to_le_bytes()[0]);
+        assert_eq!(read_identity(text, "redis://a:1"), Some((identity, 77)));
+        assert_eq!(read_identity(text, "redis://b:1"), None);
+        assert_eq!(read_identity("", "redis://a:1"), None);
+    }
+}

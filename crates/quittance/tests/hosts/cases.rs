@@ -1,0 +1,234 @@
+//! Tasks, most of them with a host hidden somewhere that is not listed.
+
+use crate::hide::hidden;
+use serde_json::{Map, Value, json};
+
+/// Numbers that follow from a seed.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end as u64).expect("it is below a usize")
+    }
+
+    pub(crate) fn one_of<'a, T>(&mut self, things: &'a [T]) -> &'a T {
+        &things[self.below(things.len())]
+    }
+}
+
+/// A kind by its names in the catalog, as a method and as a task type, what it needs beside a page (our name, theirs, a value), and
+/// an address of its vendor.
+struct Sort {
+    names: [&'static str; 3],
+    fields: &'static [(&'static str, &'static str, &'static str)],
+    vendor: Option<(&'static str, &'static str, &'static str)>,
+}
+
+const SORTS: &[Sort] = &[
+    Sort {
+        names: ["turnstile", "turnstile", "TurnstileTaskProxyless"],
+        fields: &[("sitekey", "websiteKey", "0x4AAA")],
+        vendor: None,
+    },
+    Sort {
+        names: ["recaptcha_v2", "userrecaptcha", "RecaptchaV2TaskProxyless"],
+        fields: &[("googlekey", "websiteKey", "6Lc-x")],
+        vendor: Some(("domain", "apiDomain", "www.google.com")),
+    },
+    Sort {
+        names: ["hcaptcha", "hcaptcha", "HCaptchaTaskProxyless"],
+        fields: &[("sitekey", "websiteKey", "a5f74b19")],
+        vendor: None,
+    },
+    Sort {
+        names: ["funcaptcha", "funcaptcha", "FunCaptchaTaskProxyless"],
+        fields: &[("publickey", "websitePublicKey", "69A21A01")],
+        vendor: Some(("surl", "funcaptchaApiJSSubdomain", "https://client-api.arkoselabs.com")),
+    },
+    Sort {
+        names: ["geetest", "geetest", "GeeTestTaskProxyless"],
+        fields: &[("gt", "gt", "81388ea1fc187e0c"), ("challenge", "challenge", "4a1b2c3d")],
+        vendor: Some(("api_server", "geetestApiServerSubdomain", "api-na.geetest.com")),
+    },
+    Sort {
+        names: ["amazon_waf", "amazon_waf", "AmazonTaskProxyless"],
+        fields: &[
+            ("sitekey", "websiteKey", "AQIDAHjc"),
+            ("iv", "iv", "CgAHbC"),
+            ("context", "context", "9BUgmlm"),
+        ],
+        vendor: Some((
+            "challenge_script",
+            "challengeScript",
+            "https://a.b.token.awswaf.com/a/b/challenge.js",
+        )),
+    },
+    Sort {
+        names: ["BrandNewTask", "brandnew", "BrandNewTask"],
+        fields: &[("token", "token", "abc123")],
+        vendor: None,
+    },
+    Sort {
+        names: ["yandex", "yandex", "YandexSmartCaptchaTask"],
+        fields: &[("key1", "key1", "v1")],
+        vendor: None,
+    },
+];
+
+const PAGE_NAMES: &[&str] = &[
+    "pageurl",
+    "websiteURL",
+    "pageURL",
+    "websiteUrl",
+    "PAGEURL",
+    " pageurl",
+    "pageurl ",
+    "pageurl[]",
+    "page.url",
+    "page_url",
+    "url",
+    "URL",
+    "domain",
+    "site",
+    "href",
+    "target",
+    "redirect_uri",
+    "pageurl\u{0}",
+    "x",
+    "metadata",
+    "data",
+    "s",
+    "initParameters",
+    "enterprisePayload",
+    "title",
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Nowhere,
+    /// Under some name, beside the page that is checked.
+    Beside,
+    /// Instead of it.
+    Instead,
+    Nested,
+    InAKnownField,
+    AsVendor,
+    InTheQuery,
+    InAName,
+    InTheKind,
+}
+
+const PLACES: [Place; 12] = [
+    Place::Nowhere,
+    Place::Nowhere,
+    Place::Beside,
+    Place::Beside,
+    Place::Beside,
+    Place::Instead,
+    Place::Nested,
+    Place::Nested,
+    Place::InAKnownField,
+    Place::AsVendor,
+    Place::InTheQuery,
+    Place::InAName,
+];
+
+#[derive(Debug)]
+pub(crate) struct Case {
+    place: Place,
+    pub(crate) kind: &'static str,
+    pub(crate) method: String,
+    pub(crate) task: &'static str,
+    /// Our names and theirs for the same things.
+    pub(crate) ours: Map<String, Value>,
+    pub(crate) theirs: Map<String, Value>,
+}
+
+impl Case {
+    pub(crate) fn make(dice: &mut Dice, number: u64) -> Self {
+        let sort = dice.one_of(SORTS);
+        let place = if dice.below(40) == 0 { Place::InTheKind } else { *dice.one_of(&PLACES) };
+        let mut case = Self {
+            place,
+            kind: sort.names[0],
+            method: sort.names[1].to_owned(),
+            task: sort.names[2],
+            ours: Map::new(),
+            theirs: Map::new(),
+        };
+        let page = format!("https://shop.example.org/login?n={number:x}");
+        case.put("pageurl", "websiteURL", page.clone());
+        for (ours, theirs, value) in sort.fields {
+            case.put(ours, theirs, format!("{value}{number:x}"));
+        }
+        if let Some((ours, theirs, value)) = sort.vendor.filter(|_| dice.below(2) == 0) {
+            case.put(ours, theirs, value.to_owned());
+        }
+        case.hide(dice, sort, &page);
+        case
+    }
+
+    fn put(&mut self, ours: &str, theirs: &str, value: impl Into<Value>) {
+        let value = value.into();
+        self.ours.insert(ours.to_owned(), value.clone());
+        self.theirs.insert(theirs.to_owned(), value);
+    }
+
+    fn hide(&mut self, dice: &mut Dice, sort: &Sort, page: &str) {
+        let name = *dice.one_of(PAGE_NAMES);
+        match self.place {
+            Place::Nowhere => {}
+            Place::Beside => self.put(name, name, hidden(dice, false)),
+            Place::Instead => {
+                self.ours.remove("pageurl");
+                self.theirs.remove("websiteURL");
+                self.put(name, name, hidden(dice, false));
+            }
+            Place::Nested => {
+                let address = hidden(dice, false);
+                let inner = *dice.one_of(PAGE_NAMES);
+                let value = match dice.below(4) {
+                    0 => json!({ inner: address }),
+                    1 => json!([address]),
+                    2 => json!({ "a": [{ inner: { "b": address } }] }),
+                    _ => Value::from(json!({ inner: address }).to_string()),
+                };
+                self.put(name, name, value);
+            }
+            Place::InAKnownField => {
+                let (ours, theirs, _) = dice.one_of(sort.fields);
+                self.put(ours, theirs, hidden(dice, true));
+            }
+            Place::AsVendor => match sort.vendor {
+                Some((ours, theirs, _)) => self.put(ours, theirs, hidden(dice, true)),
+                None => self.put("userAgent", "userAgent", hidden(dice, true)),
+            },
+            Place::InTheQuery => {
+                let page = format!("{page}&next={}", hidden(dice, true).trim());
+                self.put("pageurl", "websiteURL", page);
+            }
+            Place::InAName => {
+                let name = hidden(dice, true);
+                self.put(&name, &name, "1");
+            }
+            Place::InTheKind => self.method = hidden(dice, true),
+        }
+    }
+
+    /// Whether nothing is hidden in it.
+    pub(crate) fn is_honest(&self) -> bool {
+        self.place == Place::Nowhere
+    }
+}

@@ -1,0 +1,122 @@
+//! The four holes that there were, put back as test doubles of the check and of the provider: a fuzz that none of them fails
+//! would test nothing.
+
+use async_trait::async_trait;
+use quittance::Settings;
+use quittance::lifecycle::terms::page_host;
+use quittance::lifecycle::{Fault, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Value};
+use quittance::targets::NotAllowed;
+use quittance_engine::inspect::{Inspection, Step, inspect};
+use quittance_ports::{Account, Callback, Penalty, Provider, Saying, Submission, TaskField};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hole {
+    None,
+    /// Only the page is looked at, and a parameter with the wire's name for it replaces it.
+    WireName,
+    /// What does not parse as an address is not looked at: a blank or a backslash behind it is enough.
+    Strict,
+    /// Only values that are text are looked at, not what is in them.
+    Nested,
+    /// A dead letter is replayed as it was written.
+    Replay,
+}
+
+impl Hole {
+    pub(crate) const ALL: [Self; 4] = [Self::WireName, Self::Strict, Self::Nested, Self::Replay];
+
+    pub(crate) fn plant(self, settings: &mut Settings) {
+        settings.rules.plant_inspect(match self {
+            Self::None => return,
+            Self::WireName => only_the_page,
+            Self::Strict => only_what_parses,
+            Self::Nested => only_plain_text,
+            Self::Replay => only_when_placed,
+        });
+        // Nobody asked what a parameter means.
+        settings.meaning = Some(Arc::new(|_, _| Ok(None)));
+    }
+}
+
+fn with<'a>(inspection: &Inspection<'a>, keep: impl Fn(&TaskField<'_>) -> bool) -> Result<(), NotAllowed> {
+    let fields: Vec<TaskField<'_>> = inspection.fields.iter().filter(|field| keep(field)).copied().collect();
+    inspect(&Inspection { fields: &fields, ..*inspection })
+}
+
+fn is_described(inspection: &Inspection<'_>) -> bool {
+    inspection.kind.hosts.is_described
+}
+
+fn only_the_page(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
+    let is_described = is_described(inspection);
+    with(inspection, |field| !is_described || (inspection.step != Step::Send && field.name == "pageurl"))
+}
+
+fn only_what_parses(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
+    let is_described = is_described(inspection);
+    let parses =
+        |field: &TaskField<'_>| std::str::from_utf8(field.value).is_ok_and(|text| page_host(text).is_ok());
+    with(inspection, |field| is_described || parses(field))
+}
+
+fn only_plain_text(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
+    with(inspection, |field| {
+        !field.value.trim_ascii_start().starts_with(b"{") && !field.value.trim_ascii_start().starts_with(b"[")
+    })
+}
+
+fn only_when_placed(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
+    match inspection.step {
+        Step::Place => inspect(inspection),
+        Step::Replay | Step::Send => Ok(()),
+    }
+}
+
+/// A provider that spells as it did: what is called as the wire calls the page is the page.
+pub(crate) struct Overwriting {
+    pub(crate) inner: Arc<dyn Provider>,
+    pub(crate) is_on: bool,
+}
+
+#[async_trait]
+impl Provider for Overwriting {
+    async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
+        let mut terms: Terms = submission.terms.clone();
+        if self.is_on
+            && let Some(page @ Value::Text(_)) = terms.params.remove("websiteURL")
+        {
+            terms.params.insert("pageurl".to_owned(), page);
+        }
+        self.inner.submit(Submission { terms: &terms, ..submission }).await
+    }
+
+    async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {
+        self.inner.poll(tasks).await
+    }
+
+    fn poll_batch_max(&self) -> usize {
+        self.inner.poll_batch_max()
+    }
+
+    fn submit_interval(&self) -> Duration {
+        self.inner.submit_interval()
+    }
+
+    fn penalty(&self, fault: &Fault) -> Option<Penalty> {
+        self.inner.penalty(fault)
+    }
+
+    fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
+        self.inner.hear(callback)
+    }
+
+    async fn report(&self, task: &str, is_good: bool) -> ReportOutcome {
+        self.inner.report(task, is_good).await
+    }
+
+    async fn account(&self) -> Option<Account> {
+        self.inner.account().await
+    }
+}

@@ -1,0 +1,36 @@
+//! How the evidence about the arrival of callbacks is written: when one came, and when none could come.
+
+use crate::error::{RecordError, Within};
+use crate::fields::{mirror, moment, need_moment};
+use quittance_lifecycle::{Outage, Receipt};
+
+mirror! { ReceiptRecord { at: u64, outages: Vec<OutageRecord> } }
+
+mirror! { OutageRecord { from: u64, to: u64 } }
+
+impl ReceiptRecord {
+    pub(crate) fn of(receipt: &Receipt) -> Self {
+        let Receipt { at, outages } = receipt;
+        Self { at: moment(*at), outages: write_outages(outages) }
+    }
+
+    pub(crate) fn read(self) -> Result<Receipt, RecordError> {
+        Ok(Receipt { at: need_moment(self.at, "at")?, outages: read_outages(self.outages)? })
+    }
+}
+
+impl OutageRecord {
+    fn read(self) -> Result<Outage, RecordError> {
+        Ok(Outage { from: need_moment(self.from, "from")?, to: need_moment(self.to, "to")? })
+    }
+}
+
+pub(crate) fn write_outages(outages: &[Outage]) -> Option<Vec<OutageRecord>> {
+    let write = |Outage { from, to }: &Outage| OutageRecord { from: moment(*from), to: moment(*to) };
+    (!outages.is_empty()).then(|| outages.iter().map(write).collect())
+}
+
+pub(crate) fn read_outages(found: Option<Vec<OutageRecord>>) -> Result<Vec<Outage>, RecordError> {
+    let read = |(index, outage): (usize, OutageRecord)| outage.read().within_item("outages", index);
+    found.unwrap_or_default().into_iter().enumerate().map(read).collect()
+}

@@ -1,0 +1,37 @@
+//! What came with stores that forget: orders that were put back, attempts of a forgotten record, and what is lost.
+
+use super::{arrival, at, attempt, order, secret};
+use crate::tests::Written;
+use quittance_lifecycle::{Attempt, Beat, DeadCause, Entry, Event, Order, Phase, Progress, Story};
+use quittance_ports::Arrival;
+
+pub(super) fn orders() -> Vec<(&'static str, Written)> {
+    let beats =
+        [Beat::PutBack, Beat::Recalled { attempt: 2 }, Beat::Buried { cause: DeadCause::StoreForgot }];
+    let entries = beats.iter().zip(1..).map(|(beat, second)| Entry { at: at(second), beat: beat.clone() });
+    let former = Attempt {
+        former: Some((at(0), 1)),
+        ..attempt(2, Progress::Trailing { task: secret("73045"), poll_at: at(44) })
+    };
+    let put_back = Order {
+        attempts: vec![former],
+        last_attempt: 2,
+        put_back: Some(at(9)),
+        story: Story { entries: entries.collect(), left_out: 0 },
+        ..order(Phase::Queued { until: at(20), held: false })
+    };
+    let lost = order(Phase::Dead { cause: DeadCause::StoreForgot, at: at(30) });
+    super::orders([("order-put-back", put_back), ("order-dead-store-forgot", lost)])
+}
+
+pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
+    let attempts = vec![attempt(1, Progress::Sent), attempt(2, Progress::Solving { task: secret("1") })];
+    [
+        ("arrival-put-back", arrival(Event::PutBack { others_by: at(10) })),
+        ("arrival-lost", arrival(Event::Lost)),
+        ("arrival-recalled", arrival(Event::Recalled { born: at(3), attempts })),
+        ("arrival-with-target", Arrival { target: Some(u64::MAX - 7), ..super::called_back(1) }),
+    ]
+    .map(|(name, arrival)| (name, Written::Arrival(arrival)))
+    .into()
+}

@@ -1,0 +1,84 @@
+//! Fresh answers are given, not refused: the other half of "never stale".
+
+use super::{COLLECTED_IN, Court, FROZEN_MAX, SLACK, life_of};
+use crate::truth::{Fate, Told};
+use quittance_lifecycle::{Beat, Origin, Via};
+use std::time::Duration;
+
+/// How much older than its callback an answer may be taken to be if nothing went wrong: the provider's lag, how far clocks
+/// differ, and what nodes may not know of each other yet.
+const DATED_EARLIER: u64 = 5_000 + 2 * SLACK + 5_000;
+
+impl Court<'_> {
+    /// Whether callbacks could come all the time from this moment on, until another, and the nodes could know it.
+    fn was_reachable(&self, from: u64, to: u64) -> bool {
+        let begun = from.saturating_sub(FROZEN_MAX);
+        let is_hurt = self.truth.troubles.iter().any(|(_, _, at)| (begun..=to).contains(at));
+        // A clock that is set forward looks like a freeze to its node, which then takes answers to be older than they are.
+        let begun = from.saturating_sub(2 * SLACK);
+        let is_set = self.truth.clock_steps.iter().any(|at| (begun..=to).contains(at));
+        !is_hurt && !is_set
+    }
+
+    /// An answer that came by callback at once, while nothing was wrong with us, reaches those that it was bought for.
+    pub(super) fn what_is_fresh_is_not_refused(&mut self) {
+        let truth = self.truth;
+        // Nodes that have just started do not know yet that nothing was missed.
+        let begun = truth.visits.first().map_or(0, |visit| visit.begun_at) + 2 * SLACK;
+        for task in truth.tasks.iter().filter(|task| task.fate == Fate::Answer) {
+            let kind = task.identity.split('|').nth(1).unwrap_or_default();
+            let (Some((life, _)), Some(heard)) = (life_of(kind), task.callback_acked) else { continue };
+            let Some(order) = self.orders.get(&task.key) else { continue };
+            let by_callback = order
+                .story
+                .entries
+                .iter()
+                .any(|entry| entry.beat == Beat::Solved { attempt: task.attempt, via: Via::Callback });
+            // While the store is away, a callback waits in the spill. When the store is back, a poll may be faster, and a poll
+            // does not tell when the task was solved: such an answer is dated from its submit.
+            let too_old = order.story.entries.iter().any(|entry| {
+                entry.beat == Beat::TooOld { attempt: task.attempt }
+                    && entry.at.as_millis() < heard + 2 * SLACK
+            });
+            // A submit may be slow, and the task may be solved as soon as it is sent, as far as its node knows.
+            if task.sent_at < begun
+                || !self.was_reachable(task.sent_at, heard)
+                || order.terms.min_life > Duration::ZERO
+            {
+                continue;
+            }
+            if too_old && heard < task.solves_at + 10_000 && order.terms.slot.is_none() && order.wanted {
+                let detail = format!(
+                    "task {} was too old when it came, {} ms after its solve",
+                    task.id,
+                    heard - task.solves_at
+                );
+                self.find("what is fresh is not refused", detail);
+                continue;
+            }
+            let good_until = (heard + life).saturating_sub(DATED_EARLIER);
+            let refused = truth.visits.iter().find(|visit| {
+                let is_own = matches!(visit.origin, Some(Origin::Api | Origin::Joined | Origin::Replayed));
+                let lives = order.life == 1 && visit.key == Some(task.key);
+                let is_early = |at: u64| at > heard && at < good_until;
+                by_callback
+                    && is_own
+                    && lives
+                    && matches!(visit.told, Some((at, Told::Expired)) if is_early(at))
+            });
+            if let Some(visit) = refused {
+                let detail = format!("{} was refused {}, bought for it and fresh", visit.who, task.token());
+                self.find("what is fresh is not refused", detail);
+            }
+        }
+        for visit in &truth.visits {
+            let is_there = matches!(visit.origin, Some(Origin::Cached | Origin::Stock));
+            let (Some(accepted), Some((at, Told::Expired))) = (visit.accepted, &visit.told) else { continue };
+            if is_there && *at + SLACK < accepted + COLLECTED_IN {
+                let detail =
+                    format!("{} came for an answer after {} ms, and was refused", visit.who, at - accepted);
+                self.find("an accepted order is served", detail);
+            }
+        }
+    }
+}

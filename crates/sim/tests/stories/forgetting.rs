@@ -1,0 +1,173 @@
+//! A store that forgets what was acknowledged: flushed, or restored from an old copy, while orders are in flight. Nothing is paid
+//! for again, no answer is lost, and a person sees it.
+
+use crate::provider::token;
+use crate::world::{Node, World, turnstile, world_with_callbacks};
+use quittance_engine::{Heard, Settings};
+use quittance_lifecycle::{Key, LetterCause, Phase, Word};
+use quittance_ports::MemorySpill;
+use std::sync::Arc;
+
+fn answered(text: &str) -> Word {
+    Word::Answered(token(text))
+}
+
+fn shared(settings: &mut Settings) {
+    settings.in_hand_max = 100;
+}
+
+fn node(world: &World) -> Node {
+    world.node_with(Arc::new(MemorySpill::default()), shared)
+}
+
+fn flush(world: &World) {
+    for order in world.orders() {
+        assert!(world.store.truth().lose(&order.key));
+    }
+}
+
+fn puts_back(node: &Node) -> Vec<Key> {
+    let engine = Arc::clone(&node.engine);
+    node.does(async move { engine.put_back().await }).put_back
+}
+
+#[test]
+fn orders_in_flight_are_put_back_for_a_person_to_see_and_their_callbacks_settle_them() {
+    let world = world_with_callbacks();
+    let first = node(&world);
+    let other = node(&world);
+    let callers: Vec<_> = ["a", "b", "c"].map(|site| first.asks(turnstile(site))).into();
+    world.after(5);
+    flush(&world);
+    // It comes to a node that has none of them in hand: it is kept.
+    let early = world.provider.last_submit("a").callback().to_owned();
+    assert_eq!(other.hears(&early, answered("A")).expect("safe"), Heard::Spilled);
+
+    let mut keys: Vec<Key> = callers.iter().map(|caller| caller.key()).collect();
+    keys.sort_unstable();
+    assert_eq!(puts_back(&first), keys);
+    for order in world.orders() {
+        let letter = order.letter().expect("a person is to see it");
+        assert_eq!(letter.cause, LetterCause::StoreForgot, "{}", letter.why);
+    }
+    world.after(5);
+    assert_eq!(callers[0].token().as_deref(), Some("A"), "what was kept is matched");
+    for (site, text) in [("b", "B"), ("c", "C")] {
+        let address = world.provider.last_submit(site).callback().to_owned();
+        assert_eq!(other.hears(&address, answered(text)).expect("safe"), Heard::Applied);
+    }
+    world.after(1);
+    let tokens: Vec<_> = callers.iter().map(|caller| caller.token()).collect();
+    assert_eq!(tokens, ["A", "B", "C"].map(|text| Some(text.to_owned())));
+    assert_eq!(world.provider.taken(), 3, "nothing is paid for again");
+    assert_eq!((first.engine.forged(), other.engine.forged()), (0, 0));
+    assert_eq!(puts_back(&first), [], "nothing is in hand any more");
+}
+
+#[test]
+fn a_caller_who_asks_again_on_the_same_node_joins_what_the_store_forgot() {
+    let world = world_with_callbacks();
+    let node = node(&world);
+    let caller = node.asks(turnstile("a"));
+    world.after(5);
+    flush(&world);
+    let again = node.asks(turnstile("a"));
+    let submit = world.provider.last_submit("a");
+    assert_eq!(node.hears(submit.callback(), answered("A")).expect("safe"), Heard::Applied);
+    world.after(1);
+    assert_eq!((caller.token().as_deref(), again.token().as_deref()), (Some("A"), Some("A")));
+    assert_eq!(world.provider.taken(), 1);
+}
+
+#[test]
+fn an_order_that_was_placed_again_elsewhere_is_settled_by_the_callback_of_the_forgotten_one() {
+    let world = world_with_callbacks();
+    let first = node(&world);
+    let other = node(&world);
+    first.asks(turnstile("a"));
+    let forgotten = world.provider.last_submit("a").callback().to_owned();
+    world.after(5);
+    flush(&world);
+    let again = other.asks(turnstile("a"));
+    world.after(1);
+    assert_eq!(world.provider.taken(), 2, "the other node could not know");
+    // Whichever comes first, the callback or the node that remembers.
+    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), Heard::Applied);
+    assert_eq!(puts_back(&first), []);
+    world.after(1);
+    assert_eq!(again.token().as_deref(), Some("A"), "it is for the same thing");
+    let order = other.reads(again.key());
+    assert!(matches!(order.phase, Phase::Solved { .. }));
+    assert_eq!(order.possible_doubles, 1, "and the second payment is in plain sight");
+    assert_eq!(
+        other.hears(&forgotten, answered("A")).expect("safe"),
+        Heard::Ignored(quittance_lifecycle::WhyIgnored::AlreadyAnswered)
+    );
+}
+
+#[test]
+fn a_callback_for_another_target_under_the_same_key_settles_nothing() {
+    let world = world_with_callbacks();
+    let node = node(&world);
+    let with_key = |site: &str| {
+        let mut wish = turnstile(site);
+        wish.draft.idempotency_key = Some("job 1".into());
+        wish
+    };
+    let first = node.asks(with_key("a"));
+    let forgotten = world.provider.last_submit("a").callback().to_owned();
+    node.kill();
+    drop(node);
+    world.after(1);
+    flush(&world);
+    let other = self::node(&world);
+    let second = other.asks(with_key("b"));
+    assert_eq!(first.key(), second.key());
+    let heard = other.hears(&forgotten, answered("A")).expect("safe");
+    assert_eq!(heard, Heard::Ignored(quittance_lifecycle::WhyIgnored::UnknownAttempt));
+    world.after(1);
+    assert_eq!(second.token(), None);
+}
+
+#[test]
+fn what_nobody_remembers_is_kept_until_a_caller_places_the_order_again() {
+    let world = world_with_callbacks();
+    let first = node(&world);
+    first.asks(turnstile("a"));
+    let forgotten = world.provider.last_submit("a").callback().to_owned();
+    first.kill();
+    drop(first);
+    flush(&world);
+    let other = node(&world);
+    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), Heard::Spilled);
+    world.after(30);
+    let again = other.asks(turnstile("a"));
+    world.after(4);
+    assert_eq!(again.token().as_deref(), Some("A"));
+}
+
+#[test]
+fn a_node_that_knows_less_does_not_undo_what_another_has_put_back_nor_buys_it_again() {
+    let world = world_with_callbacks();
+    let (first, other) = (node(&world), node(&world));
+    // Both have it in hand: the one that placed it does not know that the other one submitted it.
+    let caller = first.asks(turnstile("a"));
+    world.after(5);
+    let key = caller.key();
+    let engine = Arc::clone(&other.engine);
+    other.does(async move { engine.note(&key, "seen".into()).await }).expect("the store is there");
+    flush(&world);
+    assert_eq!(puts_back(&other), [key]);
+    assert_eq!(puts_back(&first), [key]);
+    flush(&world);
+    assert_eq!(puts_back(&first), [key], "the store may forget again");
+    assert_eq!(puts_back(&other), []);
+    let order = first.reads(key);
+    assert!(matches!(order.phase, Phase::Solving { .. }), "{:?}", order.phase);
+    assert!(
+        order.story.entries.iter().any(|entry| entry.to_string().contains("seen")),
+        "the later one stands"
+    );
+    world.after(20);
+    assert_eq!(world.provider.taken(), 1);
+}

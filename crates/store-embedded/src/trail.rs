@@ -1,0 +1,248 @@
+//! How far the log had come, beside the log: one line for each write, in a file that people can read. SQLite drops a damaged end of
+//! its log without a word; by these lines it is noticed when the store is opened, and the orders are named.
+//!
+//! A line is appended once its write is durable and before anybody is told. So a line without its write is proof of a loss. A
+//! write without its line is none: after a loss of power the lines may be the shorter of the two, because nobody waits for
+//! the disk for them.
+
+use crate::home::open_private;
+use crate::ledger::Ledger;
+use crate::sum;
+use quittance_lifecycle::{Key, Order};
+use quittance_ports::Version;
+use rusqlite::{Connection, OptionalExtension};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// The lines of the last writes; those before them are in the same file with `.old` behind its name.
+pub(crate) const TRAIL: &str = "orders.trail";
+/// How long one file grows: two of them reach back further than the log does.
+const BYTES_MAX: u64 = 4 << 20;
+/// The phase of a record that was removed.
+const GONE: &str = "gone";
+
+/// The last line about an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) version: u64,
+    phase: String,
+    /// Kind, tenant and site, as they stand in the line.
+    about: String,
+}
+
+/// What the store has lost.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    /// Orders without a record.
+    pub(crate) missing: BTreeMap<Key, Step>,
+    /// Orders whose record is older than their last write.
+    pub(crate) stale: Vec<Key>,
+    /// The last version that was ever written, as far as the lines tell.
+    pub(crate) last_version: u64,
+}
+
+impl Step {
+    /// Why the order cannot be read, in words.
+    pub(crate) fn why(&self) -> String {
+        format!(
+            "its record is lost with the end of the log: it was {} ({}), and whether it was paid for is not known; compare the \
+             provider's list, then drop it",
+            self.phase, self.about
+        )
+    }
+
+    fn line(&self, key: &Key) -> String {
+        let Self { version, phase, about } = self;
+        let line = format!("{version} {key} {phase} {about}");
+        let sum = sum::of_bytes(line.as_bytes());
+        format!("{line} {sum:016x}\n")
+    }
+
+    fn read(line: &str) -> Option<(Key, Self)> {
+        let (line, sum) = line.rsplit_once(' ')?;
+        if u64::from_str_radix(sum, 16).ok()? != sum::of_bytes(line.as_bytes()) {
+            return None;
+        }
+        let mut parts = line.splitn(4, ' ');
+        let version = parts.next()?.parse().ok()?;
+        let key = Key::parse(parts.next()?).ok()?;
+        let (phase, about) = (parts.next()?.to_owned(), parts.next()?.to_owned());
+        Some((key, Self { version, phase, about }))
+    }
+}
+
+pub(crate) struct Trail {
+    path: PathBuf,
+    file: Option<File>,
+    bytes: u64,
+    /// What is lost and a person has not dropped yet: it is written down again in each new file.
+    missing: BTreeMap<Key, Step>,
+}
+
+impl Trail {
+    /// Reads the lines that are there. One that is damaged or torn says nothing.
+    pub(crate) fn open(dir: &Path) -> io::Result<(Self, BTreeMap<Key, Step>)> {
+        let path = dir.join(TRAIL);
+        let mut steps = BTreeMap::new();
+        for path in [old(&path), path.clone()] {
+            let mut text = Vec::new();
+            match File::open(&path) {
+                Ok(file) => file.take(4 * BYTES_MAX).read_to_end(&mut text)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            steps.extend(String::from_utf8_lossy(&text).lines().filter_map(Step::read));
+        }
+        let mut trail = Self { path, file: None, bytes: 0, missing: BTreeMap::new() };
+        trail.reopen()?;
+        Ok((trail, steps))
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        let mut file = open_private(&self.path)?;
+        self.bytes = file.seek(SeekFrom::End(0))?;
+        // A line that was torn must not spoil the next.
+        if self.bytes > 0 {
+            file.write_all(b"\n")?;
+            self.bytes += 1;
+        }
+        self.file = Some(file);
+        Ok(())
+    }
+
+    pub(crate) fn is_missing(&mut self, missing: BTreeMap<Key, Step>) {
+        self.missing = missing;
+    }
+
+    /// These orders were written.
+    pub(crate) fn wrote<'a>(&mut self, orders: impl Iterator<Item = (Version, &'a Order)>) {
+        let lines = orders.map(|(version, order)| {
+            let terms = &order.terms;
+            let [kind, tenant, site] = [&terms.kind, &terms.tenant, &terms.site].map(|text| shown(text));
+            let about = format!("kind {kind}, tenant {tenant}, site {site}");
+            Step { version: version.0, phase: order.phase.name().to_owned(), about }.line(&order.key)
+        });
+        let lines: String = lines.collect();
+        self.append(&lines);
+    }
+
+    /// These orders are about to be removed: if that fails, to have said so harms nobody.
+    pub(crate) fn removes<'a>(&mut self, keys: impl Iterator<Item = &'a Key>, version: u64) {
+        let mut lines = String::new();
+        for key in keys {
+            self.missing.remove(key);
+            lines.push_str(&Step { version, phase: GONE.to_owned(), about: "-".to_owned() }.line(key));
+        }
+        self.append(&lines);
+    }
+
+    /// A disk that has no room for a line has none for the next write either: nothing is lost but a proof.
+    fn append(&mut self, lines: &str) {
+        if lines.is_empty() {
+            return;
+        }
+        if self.bytes > BYTES_MAX && fs::rename(&self.path, old(&self.path)).is_ok() {
+            self.file = None;
+        }
+        if self.file.is_none() {
+            if self.reopen().is_err() {
+                return;
+            }
+            let again: String = self.missing.iter().map(|(key, step)| step.line(key)).collect();
+            self.write(&again);
+        }
+        self.write(lines);
+    }
+
+    fn write(&mut self, lines: &str) {
+        let Some(file) = &mut self.file else { return };
+        match file.write_all(lines.as_bytes()) {
+            Ok(()) => self.bytes += lines.len() as u64,
+            Err(_) => self.file = None,
+        }
+    }
+}
+
+/// A line for each order on record, for a folder whose files are gone.
+pub(crate) fn lines_of(conn: &Connection) -> rusqlite::Result<String> {
+    let mut read = conn.prepare("SELECT key, version, phase, kind, tenant FROM order_records")?;
+    let mut rows = read.query([])?;
+    let mut lines = String::new();
+    while let Some(row) = rows.next()? {
+        let key = Key(row.get(0)?);
+        let [phase, kind, tenant]: [String; 3] = [row.get(2)?, row.get(3)?, row.get(4)?];
+        let about = format!("kind {}, tenant {}, site -", shown(&kind), shown(&tenant));
+        lines.push_str(&Step { version: row.get::<_, i64>(1)?.cast_unsigned(), phase, about }.line(&key));
+    }
+    Ok(lines)
+}
+
+fn old(path: &Path) -> PathBuf {
+    path.with_extension("trail.old")
+}
+
+/// In a form that is one word of a line, and not long.
+fn shown(text: &str) -> String {
+    let text: String = text.chars().take(80).collect();
+    if text.is_empty() { "-".to_owned() } else { text.escape_debug().to_string().replace(' ', "_") }
+}
+
+/// Compares what was written with what is there.
+pub(crate) fn losses(
+    conn: &Connection,
+    ledger: &Ledger,
+    steps: BTreeMap<Key, Step>,
+) -> rusqlite::Result<Losses> {
+    let mut losses = Losses::default();
+    let mut find = conn.prepare("SELECT key, version FROM order_records WHERE id = ?1")?;
+    for (key, step) in steps {
+        losses.last_version = losses.last_version.max(step.version);
+        if step.phase == GONE || ledger.why_broken(&key).is_some() {
+            continue;
+        }
+        let mut version = None;
+        for id in ledger.rows(&key) {
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, i64>(1)?));
+            let found = find.query_row([id], row).optional()?;
+            version = version.or(found.filter(|(of, _)| *of == key.0).map(|(_, at)| at.cast_unsigned()));
+        }
+        match version {
+            Some(found) if found >= step.version => {}
+            Some(_) => losses.stale.push(key),
+            None => drop(losses.missing.insert(key, step)),
+        }
+    }
+    Ok(losses)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Step, Trail};
+    use quittance_lifecycle::Key;
+    use std::fs;
+
+    #[test]
+    fn a_line_that_is_damaged_or_torn_says_nothing_and_spoils_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let (mut trail, steps) = Trail::open(dir.path()).unwrap();
+        assert!(steps.is_empty());
+        let keys = [Key([1; 32]), Key([2; 32]), Key([3; 32])];
+        trail.removes(keys.iter(), 7);
+        drop(trail);
+        let path = dir.path().join(super::TRAIL);
+        let mut bytes = fs::read(&path).unwrap();
+        let second = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 9;
+        bytes[second] ^= 1;
+        bytes.truncate(bytes.len() - 5);
+        fs::write(&path, bytes).unwrap();
+        let (mut trail, steps) = Trail::open(dir.path()).unwrap();
+        assert_eq!(steps.keys().copied().collect::<Vec<_>>(), [keys[0]]);
+        trail.removes([keys[2]].iter(), 9);
+        let (_, steps) = Trail::open(dir.path()).unwrap();
+        assert_eq!(steps.keys().copied().collect::<Vec<_>>(), [keys[0], keys[2]]);
+        assert_eq!(steps[&keys[2]].version, 9);
+        assert!(Step::read("").is_none() && Step::read("1 2 3").is_none());
+    }
+}
