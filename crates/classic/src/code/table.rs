@@ -181,8 +181,9 @@ pub(super) const TABLE: &[Entry] = &[
         NEW_KEY,
     )
     .blocked_s(300),
-    both(Busy, "ERROR_SERVER_ERROR", "The provider has trouble of its own.", NOTHING).pause_s(10),
-    both(Busy, "ERROR_INTERNAL_SERVER_ERROR", "The provider has trouble of its own.", NOTHING).pause_s(10),
+    // An error of the provider asks for no pause: one failed poll must not stop all submits. The backoff decides.
+    both(Busy, "ERROR_SERVER_ERROR", "The provider has an internal error.", NOTHING),
+    both(Busy, "ERROR_INTERNAL_SERVER_ERROR", "The provider has an internal error.", NOTHING),
     submit(Caller, "ERROR_PAGEURL", "The page address is missing.", PARAMETERS),
     submit(Caller, "ERROR_GOOGLEKEY", "The site key is missing or malformed.", PARAMETERS),
     submit(Caller, "ERROR_WRONG_GOOGLEKEY", "The site key is missing or malformed.", PARAMETERS),
