@@ -71,6 +71,11 @@ impl CallbackAddress {
         Self { base: base.into(), secrets: Arc::new(secrets) }
     }
 
+    /// What comes before the last segment of the path.
+    pub(crate) fn base(&self) -> &str {
+        &self.base
+    }
+
     /// From now on the first of these signs, and all of them prove.
     pub fn set_secrets(&self, secrets: Vec<[u8; 32]>) {
         if !secrets.is_empty() {

@@ -14,6 +14,9 @@ pub(crate) const BEAT_SPAN: Duration = Duration::from_secs(1);
 const BEAT_LATE: Duration = Duration::from_secs(2);
 /// How long an outage is remembered. No answer with an expiry lives that long.
 const REMEMBERED: Duration = Duration::from_secs(3600);
+/// How long a load balancer may go on sending callbacks to a node that has died. After that, the death of one node makes no
+/// answer look older that comes to another.
+const STILL_ROUTED: Duration = Duration::from_secs(60);
 /// How many outages are remembered; more are merged, which can only make answers look older.
 const OUTAGES_MAX: usize = 16;
 
@@ -26,8 +29,8 @@ pub(crate) struct Reachability {
     /// When each callback arrived that has not been answered yet.
     unanswered: BTreeMap<u64, Timestamp>,
     last_number: u64,
-    /// Outages of other nodes, as of the last roll: those without an end go on. `None` before the first roll.
-    elsewhere: Option<Vec<(Timestamp, Option<Timestamp>)>>,
+    /// Outages of other nodes behind the same address, as of the last roll; `None` before the first roll.
+    elsewhere: Option<Vec<Outage>>,
 }
 
 impl Reachability {
@@ -52,20 +55,24 @@ impl Reachability {
         self.last_beat = Some(now);
     }
 
-    fn heed(&mut self, roll: &Roll, own: u64, now: Timestamp) {
+    fn heed(&mut self, roll: &Roll, own: u64, address: &str, now: Timestamp) {
         let mut elsewhere = Vec::new();
         for signed in roll.nodes.iter().filter(|signed| signed.card.node != own) {
-            let Some(reach) = &signed.card.reach else { continue };
-            elsewhere.extend(reach.outages.iter().map(|outage| (outage.from, Some(outage.to))));
+            let Some(reach) = signed.card.reach.as_ref().filter(|reach| reach.address == address) else {
+                continue;
+            };
+            elsewhere.extend(reach.outages.iter().copied());
             // The same node, started again, listens since then.
             let successor = roll.nodes.iter().map(|signed| &signed.card).find(|card| {
                 card.node != signed.card.node
                     && card.name == signed.card.name
                     && card.started > signed.card.started
             });
-            elsewhere.push((reach.until, successor.map(|card| card.started.max(reach.until))));
+            let routed_until = reach.until + STILL_ROUTED;
+            let to = successor.map_or(routed_until, |card| card.started.clamp(reach.until, routed_until));
+            elsewhere.push(Outage { from: reach.until, to });
         }
-        elsewhere.retain(|(_, to)| to.is_none_or(|to| to + REMEMBERED >= now));
+        elsewhere.retain(|outage| outage.to + REMEMBERED >= now);
         self.elsewhere = Some(elsewhere);
     }
 
@@ -76,10 +83,9 @@ impl Reachability {
         if until + BEAT_LATE < now {
             outages.push(Outage { from: until, to: now });
         }
-        let open =
-            |(from, to): &(Timestamp, Option<Timestamp>)| Outage { from: *from, to: to.unwrap_or(now) };
+        let so_far = |outage: &Outage| Outage { from: outage.from, to: outage.to.min(now) };
         match &self.elsewhere {
-            Some(elsewhere) => outages.extend(elsewhere.iter().map(open)),
+            Some(elsewhere) => outages.extend(elsewhere.iter().map(so_far)),
             None => outages.push(Outage { from: Timestamp::ZERO, to: now }),
         }
         outages.retain(|outage| outage.from < now);
@@ -149,7 +155,8 @@ impl Engine {
     /// Who else could be called, and since when not: what other nodes say on the roll.
     pub fn heed_roll(&self, roll: &Roll) {
         let now = self.now();
-        lock(&self.reach).heed(roll, self.settings.node, now);
+        let address = self.settings.callback.as_ref().map_or("", |callback| callback.base());
+        lock(&self.reach).heed(roll, self.settings.node, address, now);
     }
 
     /// What this node tells the others about how callbacks could reach it; nothing, if it does not listen for them.
@@ -158,7 +165,8 @@ impl Engine {
         let now = self.now();
         let reach = lock(&self.reach);
         reach.listens_since?;
-        Some(Reach { until: reach.answered_until(now), outages: reach.outages.clone() })
+        let address = self.settings.callback.as_ref().map_or("", |callback| callback.base()).to_owned();
+        Some(Reach { address, until: reach.answered_until(now), outages: reach.outages.clone() })
     }
 
     /// The worker runs.
@@ -185,5 +193,57 @@ impl Engine {
         let number = reach.last_number;
         reach.unanswered.insert(number, now);
         (receipt, Unanswered { engine: self, number, arrived: now, is_answered: false })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use quittance_ports::{Card, Signed, Vitals};
+
+    const OURS: &str = "https://one.example.com/callback";
+
+    const fn at(seconds: u64) -> Timestamp {
+        Timestamp::from_millis(1_000_000 + seconds * 1000)
+    }
+
+    /// A node that has been answering callbacks until this moment.
+    fn signed(node: u64, name: &str, address: &str, started: Timestamp, until: Timestamp) -> Signed {
+        let reach = Some(Reach { address: address.into(), until, outages: Vec::new() });
+        let card = Card {
+            node,
+            name: name.into(),
+            version: String::new(),
+            format: 1,
+            started,
+            at: until,
+            skew_ms: None,
+            vitals: Vitals::default(),
+            reach,
+            demand: BTreeMap::new(),
+        };
+        Signed { card, seen: until }
+    }
+
+    fn outages(nodes: Vec<Signed>, now: Timestamp) -> Vec<Outage> {
+        let mut reach = Reachability { last_beat: Some(now), ..Reachability::default() };
+        reach.heed(&Roll { now, nodes }, 1, OURS, now);
+        reach.receipt(now).outages
+    }
+
+    #[test]
+    fn a_node_with_another_address_that_dies_makes_no_answer_look_older() {
+        let other = signed(2, "two", "https://two.example.com/callback", at(0), at(100));
+        assert_eq!(outages(vec![other], at(300)), []);
+    }
+
+    #[test]
+    fn a_node_behind_the_same_address_that_dies_is_an_outage_until_it_gets_no_more_callbacks() {
+        let dead = || signed(2, "two", OURS, at(0), at(100));
+        let to = |to| Outage { from: at(100), to };
+        assert_eq!(outages(vec![dead()], at(130)), [to(at(130))], "it may still be sent callbacks");
+        assert_eq!(outages(vec![dead()], at(300)), [to(at(100) + STILL_ROUTED)]);
+        let again = || signed(3, "two", OURS, at(107), at(110));
+        assert_eq!(outages(vec![dead(), again()], at(110)), [to(at(107))], "it listens again");
     }
 }

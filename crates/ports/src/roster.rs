@@ -47,6 +47,9 @@ pub struct Card {
 /// What a node says about how callbacks could reach it: other nodes need it to date an answer that came to them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
+    /// The address that providers call. Nodes behind one load balancer have the same; what befalls a node with another address
+    /// says nothing about callbacks to this one.
+    pub address: String,
     /// Every callback that came to it up to this moment, by its own clock, was answered.
     pub until: Timestamp,
     /// The times in which callbacks may have got no answer, oldest first.

@@ -23,10 +23,10 @@ mirror! { CardRecord<'a> {
     behind_ms: u64,
     vitals: VitalsRecord<'a>,
     demand: BTreeMap<Text<'a>, DemandRecord>,
-    reach: ReachRecord,
+    reach: ReachRecord<'a>,
 } }
 
-mirror! { ReachRecord { until: u64, outages: Vec<OutageRecord> } }
+mirror! { ReachRecord<'a> { address: Text<'a>, until: u64, outages: Vec<OutageRecord> } }
 
 mirror! { DemandRecord { served: u64, missed: u64 } }
 
@@ -83,13 +83,17 @@ pub fn decode_card(bytes: &[u8]) -> Result<Card, RecordError> {
     })
 }
 
-fn write_reach(reach: &Reach) -> ReachRecord {
-    let Reach { until, outages } = reach;
-    ReachRecord { until: moment(*until), outages: write_outages(outages) }
+fn write_reach(reach: &Reach) -> ReachRecord<'_> {
+    let Reach { address, until, outages } = reach;
+    ReachRecord { address: text(address), until: moment(*until), outages: write_outages(outages) }
 }
 
-fn read_reach(found: ReachRecord) -> Result<Reach, RecordError> {
-    Ok(Reach { until: need_moment(found.until, "until")?, outages: read_outages(found.outages)? })
+fn read_reach(found: ReachRecord<'_>) -> Result<Reach, RecordError> {
+    Ok(Reach {
+        address: need_text(found.address, "address")?,
+        until: need_moment(found.until, "until")?,
+        outages: read_outages(found.outages)?,
+    })
 }
 
 fn write_demand<'a>((pool, seen): (&'a String, &Demand)) -> (Text<'a>, DemandRecord) {

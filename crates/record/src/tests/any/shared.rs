@@ -27,7 +27,7 @@ impl Any {
     }
 
     fn reach(&mut self) -> Reach {
-        Reach { until: self.moment(), outages: self.list(3, Self::outage) }
+        Reach { address: self.text(), until: self.moment(), outages: self.list(3, Self::outage) }
     }
 
     fn vitals(&mut self) -> Vitals {
