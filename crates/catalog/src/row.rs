@@ -115,6 +115,8 @@ const CONTROL_AND_VISIT: &[&str] = &[
 /// What an order of any kind may say beside what its kind knows, and what no provider reads as a page.
 const PLAIN: &[&str] = &[
     "cookies",
+    // Two runs of base64 with a dot between them, so it would look like a host by chance.
+    "data[blob]",
     "image_base64_1",
     "instructions",
     "json_cookies",

@@ -10,6 +10,9 @@ use quittance_lifecycle::{Field, Identity};
 /// answer lives: so it is taken to be short.
 const PUZZLE: Row = Row { lasts: Lasts::Once { life_s: 60, margin_s: 20 }, pace: pace(12, 45, 90), ..TOKEN };
 
+/// api.geetest.com and gcaptcha4.geetest.com with their regions; the other two are the vendor's fallbacks.
+const GEETEST: &[&str] = &["*.geetest.com", "*.geevisit.com", "*.gsensebot.com"];
+
 pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "recaptcha_v2",
@@ -97,14 +100,20 @@ pub(crate) const ROWS: &[Row] = &[
             optional("new_captcha"),
             optional("userAgent"),
         ],
-        // api.geetest.com and its regions; geevisit.com is the vendor's name abroad.
-        vendors: &["*.geetest.com", "*.geevisit.com"],
+        vendors: GEETEST,
         ..PUZZLE
     },
     // Some clients ask for it as version 4 of the other.
     Row {
         name: "geetest_v4",
-        fields: &[required("captcha_id"), PAGE, defaulted("version", "4"), optional("userAgent")],
+        fields: &[
+            required("captcha_id"),
+            PAGE,
+            defaulted("version", "4"),
+            vendor("api_server"),
+            optional("userAgent"),
+        ],
+        vendors: GEETEST,
         ..PUZZLE
     },
     Row {
@@ -117,8 +126,8 @@ pub(crate) const ROWS: &[Row] = &[
             optional("data[blob]"),
             optional("userAgent"),
         ],
-        // client-api.arkoselabs.com, or the subdomain of one customer; the older name is still in use.
-        vendors: &["*.arkoselabs.com", "*.funcaptcha.com"],
+        // client-api.arkoselabs.com, or the subdomain of one customer; two names in China; the older name is still in use.
+        vendors: &["*.arkoselabs.com", "*.arkoselabs.cn", "*.arkose.com.cn", "*.funcaptcha.com"],
         pace: pace(20, 75, 130),
         ..TOKEN
     },
@@ -161,7 +170,7 @@ pub(crate) const ROWS: &[Row] = &[
             vendor("problem_url"),
             optional("userAgent"),
         ],
-        // ID.REGION.token.awswaf.com, .captcha.awswaf.com, .sdk.awswaf.com. A script on the site's own host is listed as the site is.
+        // ID.REGION.token.awswaf.com, .captcha., .sdk., .captcha-sdk.; REGION is `edge` for CloudFront. A script on the site's own host is listed as the site is.
         vendors: &["*.awswaf.com"],
         bound_to_address: true,
         ..TOKEN
@@ -189,7 +198,8 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "tencent",
         fields: &[required("app_id"), PAGE, vendor("captcha_script")],
-        vendors: &["*.captcha.qcloud.com", "*.captcha.qq.com"],
+        // turing.captcha.qcloud.com and its regions; t.captcha.qq.com; scripts are also at captcha.gtimg.com.
+        vendors: &["*.captcha.qcloud.com", "*.captcha.qq.com", "*.captcha.gtimg.com"],
         ..PUZZLE
     },
     Row {

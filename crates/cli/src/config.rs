@@ -35,7 +35,7 @@ mod value;
 pub(crate) use address::Scheme;
 pub(crate) use alerts::AlertsConfig;
 pub(crate) use error::ConfigError;
-pub(crate) use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TO_PASSWORD};
+pub(crate) use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TENANT_KEY, TO_PASSWORD};
 #[cfg(test)]
 pub(crate) use registry::settings;
 pub(crate) use secret::{CallerKey, Credential};

@@ -100,17 +100,27 @@ impl Daemon {
     }
 
     fn at(at: SocketAddr, config: &Config, environment: &Environment) -> Result<Self, Trouble> {
-        let typed = environment.get(ADMIN_KEY).map(str::trim).filter(|key| !key.is_empty());
+        let is_keyless = config.admin.is_none();
+        Self { at: near(at), key: None, is_keyless }.with_key_in(ADMIN_KEY, environment)
+    }
+
+    /// Shows the key in this variable from now on, or none if it is empty.
+    pub(crate) fn with_key_in(self, variable: &str, environment: &Environment) -> Result<Self, Trouble> {
+        let typed = environment.get(variable).map(str::trim).filter(|key| !key.is_empty());
         let key = typed.map(|key| {
             let mut shown = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| {
-                let what = format!("{ADMIN_KEY} has a character that no key has");
+                let what = format!("{variable} has a character that no key has");
                 Trouble::new(Exit::Config, what)
             })?;
             shown.set_sensitive(true);
             Ok::<_, Trouble>(shown)
         });
-        let is_keyless = config.admin.is_none();
-        Ok(Self { at: near(at), key: key.transpose()?, is_keyless })
+        Ok(Self { key: key.transpose()?, ..self })
+    }
+
+    /// What people call it.
+    pub(crate) fn named(&self) -> String {
+        format!("the daemon at http://{}", self.at)
     }
 
     pub(crate) async fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, Trouble> {

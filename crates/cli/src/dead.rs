@@ -212,13 +212,12 @@ async fn many(
 
 /// Whoever leaves a daemon at work is told so.
 async fn attended(work: impl Future<Output = Result<Exit, Trouble>>) -> Result<Exit, Trouble> {
-    let interruption = Interruption::listen()
-        .map_err(|error| Trouble::new(Exit::Bad, format!("signals cannot be listened for: {error}")))?;
+    let interruption = Interruption::listen()?;
     tokio::select! {
         done = work => done,
-        () = interruption.came() => {
+        exit = interruption.came() => {
             output::tell("\nthe daemon goes on with it; `quittance dead stop` stops it\n");
-            Ok(Exit::Interrupted)
+            Ok(exit)
         }
     }
 }

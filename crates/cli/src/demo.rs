@@ -78,13 +78,11 @@ impl Plan {
 
 pub(crate) async fn run(args: DemoArgs) -> Result<Exit, Trouble> {
     let plan = Plan::of(&args);
-    let interruption = Interruption::listen()
-        .map_err(|error| Trouble::new(Exit::Bad, format!("signals cannot be heard: {error}")))?
-        .came();
+    let interruption = Interruption::listen()?.came();
     // Whoever interrupts it finds nothing left behind: what is dropped ends its process and removes its folder.
     let evidence = tokio::select! {
         evidence = storm::run(plan) => evidence?,
-        () = interruption => return Err(Trouble::new(Exit::Bad, "the demo was interrupted")),
+        _ = interruption => return Err(Trouble::new(Exit::Bad, "the demo was interrupted")),
     };
     let report = judge::judge(plan, &evidence);
     let rendered = if args.json { report.json() } else { report.text() };

@@ -1,20 +1,25 @@
 //! Somebody wants the process to end, by Ctrl-C or by a polite signal.
 
+use crate::exit::{Exit, Trouble};
+
 /// Whoever wants the process to end. Heard from the moment it is made, so it is made before anybody is told the address.
 #[cfg(unix)]
 pub(crate) struct Interruption(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
 
 #[cfg(unix)]
 impl Interruption {
-    pub(crate) fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> Result<Self, Trouble> {
         use tokio::signal::unix::{SignalKind, signal};
-        Ok(Self(signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
+        let both =
+            signal(SignalKind::interrupt()).and_then(|first| Ok((first, signal(SignalKind::terminate())?)));
+        both.map(|(interrupt, terminate)| Self(interrupt, terminate)).map_err(|error| unheard(&error))
     }
 
-    pub(crate) async fn came(mut self) {
+    /// How a process ends that is told so.
+    pub(crate) async fn came(mut self) -> Exit {
         tokio::select! {
-            _ = self.0.recv() => {}
-            _ = self.1.recv() => {}
+            _ = self.0.recv() => Exit::Interrupted,
+            _ = self.1.recv() => Exit::Terminated,
         }
     }
 }
@@ -24,11 +29,19 @@ pub(crate) struct Interruption;
 
 #[cfg(not(unix))]
 impl Interruption {
-    pub(crate) fn listen() -> std::io::Result<Self> {
+    pub(crate) fn listen() -> Result<Self, Trouble> {
         Ok(Self)
     }
 
-    pub(crate) async fn came(self) {
-        _ = tokio::signal::ctrl_c().await;
+    pub(crate) async fn came(self) -> Exit {
+        match tokio::signal::ctrl_c().await {
+            Ok(()) => Exit::Interrupted,
+            Err(_) => std::future::pending().await,
+        }
     }
+}
+
+#[cfg(unix)]
+fn unheard(error: &std::io::Error) -> Trouble {
+    Trouble::new(Exit::Bad, format!("signals cannot be heard: {error}"))
 }

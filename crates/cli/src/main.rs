@@ -168,7 +168,10 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
             block_on(serve::run(args, &load()?, inherited, systemd))
         }
         Command::Tenant(tenant) => show(&tenant::run(tenant, &load()?)?),
-        Command::Solve(solve) => block_on(solve::run(*solve, &load()?)),
+        Command::Solve(solve) => {
+            let environment = Environment::of_process();
+            block_on(solve::run(*solve, &load()?, &environment))
+        }
         Command::Dead(dead) => {
             let environment = Environment::of_process();
             block_on(dead::run(*dead, &load()?, &environment))

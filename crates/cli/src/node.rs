@@ -26,17 +26,23 @@ const HOMES_MAX: usize = 64;
 const STOP_TOLD: Duration = Duration::from_secs(1);
 
 /// Opens the store and carries orders out. Whoever is at the prompt may do so beside the daemon, and beside others, if the
-/// store can be shared.
-pub(crate) async fn start(config: &Config) -> Result<Quittance, Trouble> {
+/// store can be shared; that another process has an embedded store to itself is no trouble yet.
+pub(crate) async fn start_unless_held(
+    config: &Config,
+) -> Result<Result<Quittance, embedded::OpenError>, Trouble> {
     begin(config, false).await
 }
 
 /// The same with a gateway for [`crate::office::Office`] to ask.
 pub(crate) async fn start_office(config: &Config) -> Result<Quittance, Trouble> {
-    begin(config, true).await
+    let started = begin(config, true).await?;
+    started.map_err(|held| place::trouble(&OpenError::Embedded(held)))
 }
 
-async fn begin(config: &Config, has_gateway: bool) -> Result<Quittance, Trouble> {
+async fn begin(
+    config: &Config,
+    has_gateway: bool,
+) -> Result<Result<Quittance, embedded::OpenError>, Trouble> {
     let mut callbacks = config.public_url.as_ref().map(|url| Callbacks::new(config.listen, url));
     if let Some(callbacks) = &mut callbacks
         && config.store.url.scheme().is_shared()
@@ -58,7 +64,10 @@ async fn begin(config: &Config, has_gateway: bool) -> Result<Quittance, Trouble>
         match with_callbacks(builder, config, callbacks.clone())?.start().await {
             Err(StartError::Spill { source: SpillError::Io(error), .. })
                 if is_shared && error.kind() == ErrorKind::ResourceBusy => {}
-            started => return started.map_err(|error| start_trouble(&error)),
+            Err(StartError::Open(OpenError::Embedded(held @ embedded::OpenError::InUse { .. }))) => {
+                return Ok(Err(held));
+            }
+            started => return started.map(Ok).map_err(|error| start_trouble(&error)),
         }
     }
     let what = format!("{HOMES_MAX} commands work on this store from here already: wait until one has ended");
@@ -239,6 +248,9 @@ pub(crate) async fn stop(node: &Quittance) {
 /// What the configuration says about sharing, for an order that does not say itself.
 pub(crate) fn with_reuse(config: &Config, order: Order) -> Order {
     let draft = order.draft();
+    if draft.reuse.is_some() {
+        return order;
+    }
     let host = match draft.params.get("pageurl") {
         Some(Value::Text(page)) => page_host(page).ok(),
         _ => None,

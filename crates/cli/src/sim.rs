@@ -107,8 +107,7 @@ pub(crate) async fn run(args: SimArgs) -> Result<Exit, Trouble> {
         );
         Trouble::new(Exit::Usage, what)
     })?;
-    let interruption = Interruption::listen()
-        .map_err(|error| Trouble::new(Exit::Bad, format!("signals cannot be heard: {error}")))?;
+    let interruption = Interruption::listen()?;
     let url = simulator.url();
     if as_json {
         output::print(&format!("{}\n", json!({ "url": url, "key": args.key })))?;
@@ -118,7 +117,7 @@ pub(crate) async fn run(args: SimArgs) -> Result<Exit, Trouble> {
             args.key
         ))?;
     }
-    interruption.came().await;
+    _ = interruption.came().await;
     let totals = simulator.totals();
     simulator.stop().await;
     if as_json {

@@ -1,19 +1,35 @@
-//! `quittance solve`: one order from the command line, or many as lines of JSON, in this process and on this store.
+//! `quittance solve`: one order from the command line, or many as lines of JSON, in this process and on this store; or, where a
+//! daemon has the store, through that.
 
+mod beside;
 pub(crate) mod lines;
 
-use crate::config::Config;
+use crate::config::{Config, Environment};
 use crate::exit::{Exit, Trouble};
-use crate::{node, outcome, output, tenant};
+use crate::interruption::Interruption;
+use crate::{node, outcome, output, place, tenant};
+use beside::{Answered, Beside, NoAnswer};
 use clap::Args;
-use quittance::lifecycle::Reuse;
-use quittance::{Order, Quittance, SolveError, Solved, Ticket};
-use serde_json::Value;
+use quittance::lifecycle::{Reuse, Shape};
+use quittance::{OpenError, Order, Quittance, SolveError, Solved, Ticket};
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often a person who waits is told how it stands, and whether the account is still accepted.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long another command's store is waited for, unless the caller says; how often it is looked at; and when he is told.
+const HELD_WAIT: Duration = Duration::from_secs(300);
+const HELD_LOOK: Duration = Duration::from_millis(100);
+const HELD_TOLD: Duration = Duration::from_secs(1);
+
+const NOT_PLACED: &str = "no order was placed";
+const ON_RECORD: &str =
+    "the order stays on record: run the same command again (with the same --idempotency-key) to go on";
+const LEFT_TO_DAEMON: &str = "the order stays on record, and the daemon goes on with it: run the same command again (with the \
+                              same --idempotency-key) for its answer";
+const CANCELLED: &str = "the order had no --idempotency-key, so the same command could not go on with it: it is cancelled, and \
+                         what was paid for goes to the stock";
 
 pub(crate) const AFTER_HELP: &str = "\
 Examples:
@@ -38,6 +54,12 @@ Exit codes:
   4  the configuration is wrong
   5  the store cannot be opened or used
   6  the provider does not accept the account; nothing was paid
+  130, 143  interrupted (Ctrl-C, SIGTERM). An order with a key, or a shared one, stays on record: run the same
+     command again (with the same --idempotency-key) to go on. One that no repeat could find is cancelled
+
+Where `quittance serve` runs on the same embedded store, it carries the order out and exit code 6 does not occur: the
+order waits like any other until the account is fixed. If it has tenants, put a tenant's key into QUITTANCE_TENANT_KEY.
+Where another command has the store, it is waited for (--store-wait).
 
 The answer goes to standard output, everything else to standard error. The order is durable before anything
 is paid for. If this process dies, run the same command again: with the same --idempotency-key (or with --shared)
@@ -75,6 +97,9 @@ pub(crate) struct SolveArgs {
     /// In whose name it is placed
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
+    /// How long to wait for a store that another command has to itself, such as 10m [default: 5m]
+    #[arg(long, value_name = "SPAN", value_parser = crate::node::span)]
+    store_wait: Option<Duration>,
     /// Print the answer as a JSON object
     #[arg(long)]
     json: bool,
@@ -93,42 +118,174 @@ pub(crate) fn pair(typed: &str) -> Result<(String, String), String> {
     }
 }
 
-pub(crate) async fn run(args: SolveArgs, config: &Config) -> Result<Exit, Trouble> {
+/// Who carries orders out: this process, or the daemon that has the store.
+enum Solver {
+    Here(Box<Quittance>),
+    There(Beside),
+}
+
+impl Solver {
+    /// One process has an embedded store to itself. A daemon is asked; any other is waited for.
+    async fn find(config: &Config, environment: &Environment, wait: Duration) -> Result<Self, Trouble> {
+        let (began, mut is_told) = (Instant::now(), false);
+        loop {
+            if let Some(beside) = Beside::find(config, environment)? {
+                return Ok(Self::There(beside));
+            }
+            let held = match node::start_unless_held(config).await? {
+                Ok(node) => return Ok(Self::Here(Box::new(node))),
+                Err(held) => held,
+            };
+            if began.elapsed() >= wait {
+                let mut trouble = place::trouble(&OpenError::Embedded(held));
+                trouble.what = format!("{}. Nothing was placed", trouble.what);
+                return Err(trouble);
+            }
+            if !is_told && began.elapsed() >= HELD_TOLD {
+                is_told = true;
+                output::tell(&format!(
+                    "another command has the store to itself: waiting for it, {} at most. Many orders at once are for \
+                     `solve --lines`, or for `quittance serve`, which every `solve` then uses\n",
+                    output::roughly(wait)
+                ));
+            }
+            tokio::time::sleep(HELD_LOOK).await;
+        }
+    }
+}
+
+pub(crate) async fn run(
+    mut args: SolveArgs,
+    config: &Config,
+    environment: &Environment,
+) -> Result<Exit, Trouble> {
+    let wait = args.store_wait.take().unwrap_or(HELD_WAIT);
     if args.lines {
-        let node = node::start(config).await?;
-        return lines::run(node, config, args.settle).await;
+        let (solver, settle) = (Solver::find(config, environment, wait).await?, args.settle);
+        let interrupted = Interruption::listen()?.came();
+        return match solver {
+            Solver::Here(node) => lines::run(*node, config, settle, interrupted).await,
+            Solver::There(beside) => lines::run_beside(beside, config, settle, interrupted).await,
+        };
     }
     let as_json = args.json;
     let order = order(args, config)?;
-    let node = node::start(config).await?;
-    let ended = solve(&node, order).await;
-    let exit = match ended {
-        Ok(Ok(solved)) => {
-            match as_json {
-                true => output::print(&format!(
-                    "{}\n",
-                    Value::Object(outcome::solved_json(&solved, config.currency()))
-                ))?,
-                false => output::print_answer(solved.text())?,
-            }
-            Ok(Exit::Done)
+    match Solver::find(config, environment, wait).await? {
+        Solver::Here(node) => here(&node, node::with_reuse(config, order), config, as_json).await,
+        Solver::There(beside) => there(&beside, &order, as_json).await,
+    }
+}
+
+/// Carries the order out in this process.
+async fn here(node: &Quittance, order: Order, config: &Config, as_json: bool) -> Result<Exit, Trouble> {
+    let interrupted = Interruption::listen()?.came();
+    let mut placed = None;
+    let ended = tokio::select! {
+        ended = solve(node, order, &mut placed) => ended,
+        exit = interrupted => {
+            output::tell(&format!("\n{}\n", left(node, placed.as_ref()).await));
+            stop_or_interrupt(node).await?;
+            return Ok(exit);
         }
+    };
+    let exit = match ended {
+        Ok(Ok(solved)) => show(solved.text(), outcome::solved_json(&solved, config.currency()), as_json),
         Ok(Err(error)) => {
-            if as_json {
-                let object = serde_json::json!({ "error": outcome::error_json(&error) });
-                output::print(&format!("{object}\n"))?;
-            }
+            show_error(outcome::error_json(&error), as_json)?;
             Err(Trouble::of(outcome::code(&error).1, &error))
         }
         Err(trouble) => Err(trouble),
     };
-    node::stop(&node).await;
+    node::stop(node).await;
     exit
+}
+
+/// Lets the daemon carry the order out.
+async fn there(beside: &Beside, order: &Order, as_json: bool) -> Result<Exit, Trouble> {
+    let interrupted = Interruption::listen()?.came();
+    let mut placed = None;
+    let ended = tokio::select! {
+        ended = solve_beside(beside, order, &mut placed) => ended,
+        exit = interrupted => {
+            output::tell(&format!("\n{}\n", left_to_daemon(beside, order, placed.as_deref()).await));
+            return Ok(exit);
+        }
+    };
+    match ended {
+        Ok(answered) => show(&answered.text, answered.object, as_json),
+        Err(none) => {
+            show_error(none.json(), as_json)?;
+            Err(none.into())
+        }
+    }
+}
+
+async fn solve_beside(
+    beside: &Beside,
+    order: &Order,
+    placed: &mut Option<String>,
+) -> Result<Answered, NoAnswer> {
+    let told = beside.place(order).await?;
+    *placed = Some(told.id.clone());
+    let mut progress = output::Progress::start(&format!("order {}", told.key));
+    beside.follow(told, |phase| progress.show(phase)).await
+}
+
+fn show(text: &str, object: Map<String, Value>, as_json: bool) -> Result<Exit, Trouble> {
+    match as_json {
+        true => output::print(&format!("{}\n", Value::Object(object)))?,
+        false => output::print_answer(text)?,
+    }
+    Ok(Exit::Done)
+}
+
+fn show_error(error: Value, as_json: bool) -> Result<(), Trouble> {
+    if as_json { output::print(&format!("{}\n", json!({ "error": error }))) } else { Ok(()) }
+}
+
+/// What becomes of an order whose caller leaves, in a sentence for him.
+async fn left(node: &Quittance, placed: Option<&Ticket>) -> &'static str {
+    match placed {
+        None => NOT_PLACED,
+        Some(ticket) if cancel_if_alone(node, ticket).await => CANCELLED,
+        Some(_) => ON_RECORD,
+    }
+}
+
+/// The same where a daemon goes on with it.
+async fn left_to_daemon(beside: &Beside, order: &Order, placed: Option<&str>) -> &'static str {
+    let Some(id) = placed else { return NOT_PLACED };
+    // Whether an order without a key is shared is for the daemon's settings to say, so it is left as it is.
+    let is_alone = order.draft().idempotency_key.is_none() && order.draft().reuse == Some(Reuse::Exclusive);
+    if is_alone && beside.cancel(id).await.is_ok() { CANCELLED } else { LEFT_TO_DAEMON }
+}
+
+/// Ends what is under way, unless there is a second Ctrl-C.
+async fn stop_or_interrupt(node: &Quittance) -> Result<(), Trouble> {
+    let again = Interruption::listen()?.came();
+    tokio::select! {
+        () = node::stop(node) => {}
+        _ = again => {}
+    }
+    Ok(())
+}
+
+/// Whether a kind that is described wants a file under this name.
+fn is_file(kind: &str, name: &str) -> bool {
+    let is_it =
+        |field: &quittance::lifecycle::Field| field.name == name && matches!(field.shape, Shape::File { .. });
+    quittance_catalog::kind(kind).is_some_and(|kind| kind.fields.iter().any(is_it))
 }
 
 /// What was typed, as an order.
 fn order(args: SolveArgs, config: &Config) -> Result<Order, Trouble> {
-    let mut order = Order::of(args.kind.unwrap_or_default());
+    let kind = args.kind.unwrap_or_default();
+    if let Some((name, _)) = args.params.iter().find(|(name, _)| is_file(&kind, name)) {
+        let name = name.escape_debug();
+        let what = format!("`{name}` must be the bytes of a file, not text: use -f {name}=FILE");
+        return Err(Trouble::new(Exit::Usage, what));
+    }
+    let mut order = Order::of(kind);
     for (name, value) in &args.params {
         order = order.with(name, value.as_str());
     }
@@ -140,7 +297,6 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, Trouble> {
     if let Some(key) = args.idempotency_key {
         order = order.idempotency_key(key);
     }
-    // Before the rules of reuse are asked: they may be his.
     if let Some(tenant) = args.tenant {
         tenant::check_name(config, &tenant).map_err(|what| Trouble::new(Exit::Usage, what))?;
         order = order.tenant(tenant);
@@ -148,7 +304,7 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, Trouble> {
     order = match (args.exclusive, args.shared) {
         (true, _) => order.exclusive(),
         (_, true) => order.shared(),
-        (false, false) => node::with_reuse(config, order),
+        (false, false) => order,
     };
     if args.no_stock {
         order = order.no_stock();
@@ -164,28 +320,32 @@ fn order(args: SolveArgs, config: &Config) -> Result<Order, Trouble> {
 
 /// Places the order and waits, telling a person at a terminal how it stands. An account that is not accepted ends the
 /// wait at once: only a person can mend it, and he is here.
-async fn solve(node: &Quittance, order: Order) -> Result<Result<Solved, SolveError>, Trouble> {
+async fn solve(
+    node: &Quittance,
+    order: Order,
+    placed: &mut Option<Ticket>,
+) -> Result<Result<Solved, SolveError>, Trouble> {
     let ticket = match node.place(order).await {
-        Ok(ticket) => ticket,
+        Ok(ticket) => placed.insert(ticket),
         Err(error) => return Ok(Err(error.into())),
     };
-    let followed = follow(node, &ticket).await;
+    let followed = follow(node, ticket).await;
     if followed.is_err() {
-        cancel_if_alone(node, &ticket).await;
+        cancel_if_alone(node, ticket).await;
     }
     followed
 }
 
 /// Nobody can come back for an exclusive order without a key: to run the same command again is another job, and this one
-/// would be bought beside it.
-async fn cancel_if_alone(node: &Quittance, ticket: &Ticket) {
+/// would be bought beside it. Whether it was one, and is cancelled.
+async fn cancel_if_alone(node: &Quittance, ticket: &Ticket) -> bool {
     let key = ticket.order();
-    if let Ok(Some(order)) = node.read(&key).await
-        && !order.terms.keyed
-        && order.terms.reuse == Reuse::Exclusive
-    {
-        // A store that is away keeps the order as it is; it then goes on when the store is opened again.
-        _ = node.cancel(&key).await;
+    match node.read(&key).await {
+        Ok(Some(order)) if !order.terms.keyed && order.terms.reuse == Reuse::Exclusive => {
+            // A store that is away keeps the order as it is; it then goes on when the store is opened again.
+            node.cancel(&key).await.is_ok()
+        }
+        _ => false,
     }
 }
 

@@ -33,6 +33,7 @@ mod told;
 mod wish;
 
 pub(crate) use live::picture;
+pub use moment::read_rfc3339;
 pub(crate) use moment::rfc3339;
 pub(crate) use pools::spent_this_hour;
 pub(crate) use told::told;

@@ -84,6 +84,8 @@ pub(crate) const FROM_PASSWORD: &str = "QUITTANCE_FROM_PASSWORD";
 pub(crate) const TO_PASSWORD: &str = "QUITTANCE_TO_PASSWORD";
 /// The operator's key, for commands that ask the daemon.
 pub(crate) const ADMIN_KEY: &str = "QUITTANCE_ADMIN_KEY";
+/// The key of a tenant, for orders that go through a daemon with tenants.
+pub(crate) const TENANT_KEY: &str = "QUITTANCE_TENANT_KEY";
 
 /// Where the config file is, if there is one. One that was named must exist.
 pub(crate) fn find_file(
@@ -172,7 +174,7 @@ pub(crate) fn from_environment(
 
 fn is_ours(variable: &str) -> bool {
     variable.starts_with(PREFIX)
-        && ![FILE_VARIABLE, FROM_PASSWORD, TO_PASSWORD, ADMIN_KEY].contains(&variable)
+        && ![FILE_VARIABLE, FROM_PASSWORD, TO_PASSWORD, ADMIN_KEY, TENANT_KEY].contains(&variable)
 }
 
 /// Kubernetes puts variables into every container for each Service of its namespace. For one called `quittance` or

@@ -8,7 +8,7 @@ use super::name::{Name, quoted};
 use super::registry::settings;
 use super::secret::{CallerKey, Credential, Keeper};
 use super::value::Value;
-use super::{ADMIN_KEY, Config, alerts};
+use super::{ADMIN_KEY, Config, TENANT_KEY, alerts};
 use crate::exit::{Exit, Trouble};
 use crate::{output, serve};
 use anstyle::Style;
@@ -153,7 +153,7 @@ pub(crate) fn secret_variables(config: &Config) -> Vec<String> {
         Keeper::Variable(variable) => Some(variable.clone()),
         Keeper::File(_) => None,
     });
-    kept.chain([ADMIN_KEY.to_owned()]).collect()
+    kept.chain([ADMIN_KEY, TENANT_KEY].map(str::to_owned)).collect()
 }
 
 /// The files that hold a secret.

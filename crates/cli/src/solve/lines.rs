@@ -1,6 +1,7 @@
 //! Many orders, as lines of JSON: the way in for scripts, and for whoever wants to see the engine killed under load.
 //! An order is told to be accepted when it is durable, and not before; what is not an order is refused by itself.
 
+use super::beside::Beside;
 use crate::config::Config;
 use crate::exit::{Exit, Trouble};
 use crate::{node, outcome, output, tenant};
@@ -19,6 +20,8 @@ use tokio::sync::{Semaphore, mpsc};
 
 /// How many orders may be waited for at once; the rest stay in the pipe.
 const IN_FLIGHT_MAX: u32 = 10_000;
+/// The same where each is a request to a daemon, which gives a caller only so many.
+const IN_FLIGHT_BESIDE_MAX: u32 = 64;
 /// A picture of the largest size, in base64, and some more.
 const LINE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const EVENTS_QUEUED_MAX: usize = 1024;
@@ -74,16 +77,72 @@ impl Events {
     }
 }
 
-pub(crate) async fn run(node: Quittance, config: &Config, settle: bool) -> Result<Exit, Trouble> {
+const LEFT: &str =
+    "the orders that were accepted stay on record: run it again with the same idempotency keys to go on";
+
+/// Who carries the orders out.
+#[derive(Clone)]
+enum Solver {
+    Here(Quittance),
+    There(Arc<Beside>),
+}
+
+pub(super) async fn run(
+    node: Quittance,
+    config: &Config,
+    settle: bool,
+    interrupted: impl Future<Output = Exit>,
+) -> Result<Exit, Trouble> {
     let (queue, written) = writer();
     let events = Events { queue, unanswered: Arc::default() };
-    let read = read_orders(&node, config, &events).await;
-    if settle {
-        until_settled(&node).await;
-    }
+    let work = async {
+        let read = read_orders(&Solver::Here(node.clone()), config, &events).await;
+        if settle {
+            until_settled(&node).await;
+        }
+        read
+    };
+    let read = tokio::select! {
+        read = work => read,
+        exit = interrupted => {
+            output::tell(&format!("\n{LEFT}\n"));
+            super::stop_or_interrupt(&node).await?;
+            return Ok(exit);
+        }
+    };
     // Stopped before the last word, so that the books are whole.
     node::stop(&node).await;
     events.tell("done", &Value::Null, summary(&node).await?).await;
+    close(events, written).await.and_then(|exit| read.map(|()| exit))
+}
+
+/// The same through a daemon, which goes on with whatever is open, and whose books are asked for with `quittance report`.
+pub(super) async fn run_beside(
+    beside: Beside,
+    config: &Config,
+    settle: bool,
+    interrupted: impl Future<Output = Exit>,
+) -> Result<Exit, Trouble> {
+    if settle {
+        let what = "a daemon has the store and goes on with whatever is open: leave --settle out";
+        return Err(Trouble::new(Exit::Usage, what));
+    }
+    let (queue, written) = writer();
+    let events = Events { queue, unanswered: Arc::default() };
+    let solver = Solver::There(Arc::new(beside));
+    let read = tokio::select! {
+        read = read_orders(&solver, config, &events) => read,
+        exit = interrupted => {
+            output::tell(&format!("\n{LEFT}\n"));
+            return Ok(exit);
+        }
+    };
+    events.tell("done", &Value::Null, Map::new()).await;
+    close(events, written).await.and_then(|exit| read.map(|()| exit))
+}
+
+/// Waits until all is written.
+async fn close(events: Events, written: tokio::task::JoinHandle<io::Result<()>>) -> Result<Exit, Trouble> {
     let unanswered = events.unanswered.load(Ordering::Relaxed);
     drop(events);
     let written = written.await.unwrap_or_else(|_| Err(io::Error::other("the writer is gone")));
@@ -92,7 +151,6 @@ pub(crate) async fn run(node: Quittance, config: &Config, settle: bool) -> Resul
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
         written => written.map_err(|error| output::not_written(&error))?,
     }
-    read?;
     Ok(if unanswered == 0 { Exit::Done } else { Exit::Bad })
 }
 
@@ -113,9 +171,13 @@ fn writer() -> (mpsc::Sender<String>, tokio::task::JoinHandle<io::Result<()>>) {
     (queue, written)
 }
 
-async fn read_orders(node: &Quittance, config: &Config, events: &Events) -> Result<(), Trouble> {
+async fn read_orders(solver: &Solver, config: &Config, events: &Events) -> Result<(), Trouble> {
     let mut input = BufReader::new(tokio::io::stdin());
-    let room = Arc::new(Semaphore::new(IN_FLIGHT_MAX as usize));
+    let in_flight_max = match solver {
+        Solver::Here(_) => IN_FLIGHT_MAX,
+        Solver::There(_) => IN_FLIGHT_BESIDE_MAX,
+    };
+    let room = Arc::new(Semaphore::new(in_flight_max as usize));
     loop {
         let mut line = Vec::new();
         let read = (&mut input).take(LINE_BYTES_MAX).read_until(b'\n', &mut line).await;
@@ -136,9 +198,17 @@ async fn read_orders(node: &Quittance, config: &Config, events: &Events) -> Resu
         match order(&line, config) {
             Ok((id, order)) => {
                 let Ok(seat) = Arc::clone(&room).acquire_owned().await else { break };
-                let (node, events) = (node.clone(), events.clone());
+                let (solver, events) = (solver.clone(), events.clone());
+                let order = match solver {
+                    Solver::Here(_) => node::with_reuse(config, order),
+                    // The daemon has settings of its own.
+                    Solver::There(_) => order,
+                };
                 tokio::spawn(async move {
-                    carry_out(&node, &events, &id, order).await;
+                    match &solver {
+                        Solver::Here(node) => carry_out(node, &events, &id, order).await,
+                        Solver::There(beside) => carry_out_beside(beside, &events, &id, &order).await,
+                    }
                     drop(seat);
                 });
             }
@@ -149,7 +219,7 @@ async fn read_orders(node: &Quittance, config: &Config, events: &Events) -> Resu
         }
     }
     // Every seat is free again when every order has ended.
-    _ = room.acquire_many(IN_FLIGHT_MAX).await;
+    _ = room.acquire_many(in_flight_max).await;
     Ok(())
 }
 
@@ -170,6 +240,21 @@ async fn carry_out(node: &Quittance, events: &Events, id: &Value, order: Order) 
             let error = outcome::error_json(&SolveError::from(error));
             events.no_answer("failed", id, Some(ticket.order().to_string()), error).await;
         }
+    }
+}
+
+async fn carry_out_beside(beside: &Beside, events: &Events, id: &Value, order: &Order) {
+    let told = match beside.place(order).await {
+        Ok(told) => told,
+        Err(none) => return events.no_answer("refused", id, None, none.json()).await,
+    };
+    let (key, mut accepted) = (told.key.clone(), Map::new());
+    accepted.insert("order".into(), json!(key));
+    accepted.insert("origin".into(), json!(told.origin));
+    events.tell("accepted", id, accepted).await;
+    match beside.follow(told, |_| {}).await {
+        Ok(answered) => events.tell("answered", id, answered.object).await,
+        Err(none) => events.no_answer("failed", id, Some(key), none.json()).await,
     }
 }
 
@@ -203,7 +288,6 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
             .map_err(|error| format!("the file `{}` is not base64: {error}", name.escape_debug()))?;
         order = order.with(&name, bytes);
     }
-    // Before the rules of reuse are asked: they may be his.
     if let Some(tenant) = line.tenant {
         tenant::check_name(config, &tenant)?;
         order = order.tenant(tenant);
@@ -212,7 +296,7 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
         Some("exclusive") => order.exclusive(),
         Some("shared") => order.shared(),
         Some(_) => return Err("`reuse` is shared or exclusive".into()),
-        None => node::with_reuse(config, order),
+        None => order,
     };
     if line.no_stock {
         order = order.no_stock();

@@ -111,9 +111,7 @@ pub(super) fn attend(view: &mut View, event: &Event) -> Option<Wish> {
 }
 
 pub(super) async fn watch(mut feed: Feed) -> Result<Exit, Trouble> {
-    let interruption = Interruption::listen()
-        .map_err(|error| Trouble::new(Exit::Bad, format!("signals cannot be heard: {error}")))?;
-    let mut interrupted = std::pin::pin!(interruption.came());
+    let mut interrupted = std::pin::pin!(Interruption::listen()?.came());
     let has_colours = std::env::var_os("NO_COLOR").is_none();
     let mut view = View { has_colours, ..View::default() };
     match feed.open().await {
@@ -130,7 +128,7 @@ pub(super) async fn watch(mut feed: Feed) -> Result<Exit, Trouble> {
     screen.draw(&view)?;
     loop {
         let wish = tokio::select! {
-            () = &mut interrupted => return Ok(Exit::Terminated),
+            exit = &mut interrupted => return Ok(exit),
             key = keys.events.recv() => match key {
                 Some(event) => attend(&mut view, &event),
                 None => return Ok(Exit::Done),

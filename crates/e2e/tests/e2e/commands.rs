@@ -1,5 +1,6 @@
 //! Every command as a user sees it: what it prints where, in which form, and how it ends.
 
+mod beside;
 mod books;
 mod dead;
 mod hostile;

@@ -72,7 +72,7 @@ pub(super) fn read_date(text: &str) -> Option<u64> {
 }
 
 /// The moment that such a text means, or the first of such a date, in any offset from UTC; none, if there is no such one.
-pub(super) fn read_rfc3339(text: &str) -> Option<Timestamp> {
+pub fn read_rfc3339(text: &str) -> Option<Timestamp> {
     let day_ms = |date: &str| read_date(date).map(|day| day * DAY_MS);
     let Some((date, time)) = text.split_at_checked(10).filter(|(_, time)| !time.is_empty()) else {
         return day_ms(text).map(Timestamp::from_millis);

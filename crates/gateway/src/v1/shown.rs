@@ -66,6 +66,8 @@ pub(super) struct ShownAnswer {
     json: Option<serde_json::Value>,
     /// What came along with it, such as the user agent that it is bound to.
     extras: BTreeMap<String, String>,
+    /// Which attempt brought it.
+    attempt: u32,
 }
 
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -246,6 +248,7 @@ impl OrderInFull {
                 text: answer.goods.text.clone(),
                 json: answer.goods.is_json.then(|| serde_json::from_str(&answer.goods.text).ok()).flatten(),
                 extras: answer.goods.extras.clone(),
+                attempt: answer.attempt,
             }),
             expires_at: answer.expires.map(rfc3339),
             expires_in_ms: expires_in.map(quittance_lifecycle::time::millis),

@@ -122,6 +122,7 @@ pub(super) const TABLE: &[Row] = &[
             name("captcha_id", "initParameters.captcha_id"),
             name("captcha_id", "captchaId"),
             name("captcha_id", "gt"),
+            name("api_server", "geetestApiServerSubdomain"),
         ],
         elsewhere: &[
             (Flavour::AntiCaptcha, "captcha_id", "gt"),

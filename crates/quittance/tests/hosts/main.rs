@@ -10,6 +10,7 @@ mod hide;
 mod holes;
 mod judge;
 mod letters;
+mod real;
 mod tap;
 mod world;
 

@@ -14,7 +14,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-const KEY: &str = "0123456789abcdef0123456789abcdef";
+pub(crate) const KEY: &str = "0123456789abcdef0123456789abcdef";
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Provider {
@@ -26,7 +26,7 @@ pub(crate) struct World {
     pub(crate) gateway: SocketAddr,
     pub(crate) tap: Tap,
     node: Quittance,
-    _simulator: Simulator,
+    pub(crate) simulator: Simulator,
 }
 
 impl World {
@@ -65,7 +65,7 @@ impl World {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let gateway = listener.local_addr().unwrap();
         tokio::spawn(node.gateway().unwrap().serve(listener, None));
-        Self { gateway, tap, node, _simulator: simulator }
+        Self { gateway, tap, node, simulator }
     }
 
     /// Until nothing more leaves for the provider.
@@ -109,7 +109,7 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn form(fields: &Map<String, Value>) -> String {
+pub(crate) fn form(fields: &Map<String, Value>) -> String {
     let pair = |(name, value): (&String, &Value)| format!("{}={}", percent(name), percent(&text(value)));
     fields.iter().map(pair).collect::<Vec<_>>().join("&")
 }
@@ -226,7 +226,7 @@ impl Caller {
         ("import", status < 300 || case.is_honest(), said)
     }
 
-    async fn call(&mut self, verb: &str, path: &str, kind: &str, body: &[u8]) -> (u16, String) {
+    pub(crate) async fn call(&mut self, verb: &str, path: &str, kind: &str, body: &[u8]) -> (u16, String) {
         for _ in 0..3 {
             if let Some(answer) = self.try_call(verb, path, kind, body).await {
                 return answer;

@@ -257,6 +257,7 @@ pub(super) const KINDS: &[Kind] = &[
             ("awsContext", "context"),
             ("challengeScript", "challenge_script"),
             ("captchaScript", "captcha_script"),
+            ("jsapiScript", "jsapi_script"),
         ],
         ..EMPTY
     },
@@ -330,7 +331,12 @@ pub(super) const KINDS: &[Kind] = &[
         names: &["CaptchaFoxTask"],
         forms: Forms::ProxyOnly,
         method: "captchafox",
-        fields: SITEKEY,
+        fields: &[
+            ("websiteURL", "pageurl"),
+            ("websiteKey", "sitekey"),
+            ("apiServer", "api_server"),
+            ("userAgent", "userAgent"),
+        ],
         has_agent: true,
         ..EMPTY
     },
