@@ -251,7 +251,7 @@ impl ClassicDoor {
         let accepted = self.place(caller, wish).await?;
         match self.desk.wait_for_accepted(&accepted, SOLVE_WAIT).await {
             Ok(seen) => manner.answer(&seen, false).map(|answer| door::with_origin(answer, &accepted)),
-            Err(not_seen) => Err(code_of_not_seen(&not_seen).into()),
+            Err(not_seen) => Err(code_of_not_seen(&not_seen)),
         }
     }
 }
@@ -265,11 +265,13 @@ fn as_text(part: &Part) -> String {
 }
 
 /// A store that is away says nothing about the order, which may be paid for.
-const fn code_of_not_seen(not_seen: &NotSeen) -> &'static str {
+fn code_of_not_seen(not_seen: &NotSeen) -> Code {
     match not_seen {
-        NotSeen::Unknown => codes::UNKNOWN_ID,
-        NotSeen::StoreAway(StoreError::Corrupt { .. }) => codes::DAMAGED,
-        NotSeen::StoreAway(StoreError::Unavailable { .. }) => codes::NOT_READY,
+        NotSeen::Unknown => codes::UNKNOWN_ID.into(),
+        NotSeen::StoreAway(StoreError::Corrupt { .. }) => {
+            Code::because(codes::DAMAGED, codes::DAMAGED_REASON)
+        }
+        NotSeen::StoreAway(StoreError::Unavailable { .. }) => codes::NOT_READY.into(),
     }
 }
 

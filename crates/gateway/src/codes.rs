@@ -26,6 +26,7 @@ pub(crate) const UNSOLVABLE: &str = "ERROR_CAPTCHA_UNSOLVABLE";
 pub(crate) const UNKNOWN_ID: &str = "ERROR_WRONG_CAPTCHA_ID";
 /// The record of the order is there and damaged. No service has such a code: a client must neither wait nor buy again.
 pub(crate) const DAMAGED: &str = "ERROR_RECORD_DAMAGED";
+pub(crate) const DAMAGED_REASON: &str = "the record of this task is damaged: whether it was paid for is not known; the operator must look (`quittance dead list`)";
 pub(crate) const NO_ID: &str = "ERROR_WRONG_ID_FORMAT";
 pub(crate) const TOO_BIG: &str = "ERROR_TOO_BIG_CAPTCHA_FILESIZE";
 const ZERO_SIZE: &str = "ERROR_ZERO_CAPTCHA_FILESIZE";

@@ -61,7 +61,7 @@ impl ClassicDoor {
     async fn look(&self, caller: &Caller, id: OrderId, until: Instant) -> Result<Seen, Code> {
         match timeout_at(until, self.desk.look(caller, id)).await {
             Ok(Ok(seen)) => Ok(seen),
-            Ok(Err(not_seen)) => Err(code_of_not_seen(&not_seen).into()),
+            Ok(Err(not_seen)) => Err(code_of_not_seen(&not_seen)),
             Err(_) => Err(codes::NOT_READY.into()),
         }
     }

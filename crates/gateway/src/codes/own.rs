@@ -55,6 +55,11 @@ pub const OWN_CODES: &[OwnCode] = &[
         "use get, get2, getbalance, reportgood, reportbad, threadsinfo, add_pingback, get_pingback or del_pingback",
     ),
     own("ERROR_GOOGLEKEY", "the site key is missing", "send `googlekey`"),
+    own(
+        "ERROR_IMAGE_TYPE_NOT_SUPPORTED",
+        "a file of the task is not base64",
+        "send the bytes of the file in base64, in one line",
+    ),
     own("ERROR_INVALID_TASK_DATA", HOST, HOST_ADVICE),
     own(
         "ERROR_IP_ADDRES",
@@ -77,6 +82,11 @@ pub const OWN_CODES: &[OwnCode] = &[
     own("ERROR_PAGEURL", HOST, HOST_ADVICE),
     own("ERROR_RECAPTCHA_INVALID_DOMAIN", HOST, HOST_ADVICE),
     own("ERROR_RECAPTCHA_INVALID_SITEKEY", "the site key is missing", "send `websiteKey`"),
+    own(
+        "ERROR_RECORD_DAMAGED",
+        "the record of the order is damaged in the store: whether it was paid for is not known",
+        "look at it with `quittance dead list --cause unreadable`, and drop it before it is placed again",
+    ),
     own(
         "ERROR_REPORT_NOT_RECORDED",
         REPORT,
@@ -141,6 +151,8 @@ mod tests {
             crate::codes::TOO_BIG,
             crate::codes::DOMAIN,
             crate::codes::EXPIRED,
+            crate::codes::DAMAGED,
+            "ERROR_IMAGE_TYPE_NOT_SUPPORTED",
             "ERROR_PAGEURL",
             "ERROR_WRONG_USER_KEY",
             "ERROR_KEY_DOES_NOT_EXIST",

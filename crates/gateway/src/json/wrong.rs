@@ -44,9 +44,7 @@ pub(super) enum Wrong {
     Declined(#[from] Declined),
     #[error("There is no such task, or it is not kept any longer")]
     TaskUnknown,
-    #[error(
-        "The record of this task is damaged: whether it was paid for is not known; the operator must look (`quittance dead list`)"
-    )]
+    #[error("{}", codes::DAMAGED_REASON)]
     Damaged,
     #[error("The captcha could not be solved")]
     Outcome(Outcome),

@@ -144,3 +144,39 @@ impl Api {
         }
     }
 }
+
+/// The code that a caller gets for this id, and the reason beside it, on a node at this address.
+async fn read_refused(api: Api, to: std::net::SocketAddr, id: &Value) -> (String, String) {
+    let plain = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+    let ask = match api {
+        Api::Classic => Ask::get(format!("/res.php?key={ANNA}&action=get&json=1&id={plain}")),
+        Api::Json(dialect) => {
+            Ask::post(format!("/{dialect}/getTaskResult"), &json!({ "clientKey": ANNA, "taskId": id }))
+        }
+        Api::V1 => Ask::get(format!("/v1/orders/{plain}")).key(ANNA),
+    };
+    api.refusal(&ask.of(to).await)
+}
+
+#[tokio::test]
+async fn a_damaged_record_that_is_read_by_its_id_is_not_unknown_on_any_api() {
+    let room = Room::new().await;
+    // One that has never heard of the id finds the record by it.
+    let stranger = room.neighbour(2, quittance_gateway::GatewaySettings::default());
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let elsewhere = listener.local_addr().unwrap();
+    tokio::spawn(stranger.serve(listener, None));
+    for api in APIS {
+        let placing = Placing::of(&format!("damaged-{api:?}"))
+            .keyed(&format!("job-{}", APIS.iter().position(|other| *other == api).unwrap()));
+        let id = api.id(&api.place(&room, &placing).await);
+        // The same job, whose record has the same key.
+        room.break_record(Api::V1.place(&room, &placing).await.json()["key"].as_str().unwrap());
+        let expected = if api == Api::V1 { "needs_a_person" } else { "ERROR_RECORD_DAMAGED" };
+        for node in [room.address, elsewhere] {
+            let (code, reason) = read_refused(api, node, &id).await;
+            assert_eq!(code, expected, "{api:?}: {reason}");
+            assert!(reason.contains("cannot be read") || reason.contains("damaged"), "{api:?}: {reason}");
+        }
+    }
+}
