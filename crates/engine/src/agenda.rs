@@ -15,6 +15,16 @@ pub(crate) struct Ask {
     pub(crate) task: String,
 }
 
+/// An order whose next step may be a submit. Without `order` it is read from the store when its turn comes.
+pub(crate) struct Due {
+    pub(crate) key: Key,
+    pub(crate) order: Option<Versioned>,
+}
+
+/// How many orders wait by their key alone for each one that is held whole. What waits in the store instead comes up again and
+/// again, in front of what is due next, such as another tenant's polls.
+const KEYS_PER_ORDER: usize = 16;
+
 /// Of a tenant's deliveries, this fraction of all seats goes to one host at most: a host that hangs does not hold up the
 /// tenant's other hosts.
 const HOST_SHARE: usize = 8;
@@ -31,7 +41,7 @@ type DeliveryName = (u8, Timestamp, Key, u32);
 
 pub(crate) struct Agenda {
     /// Orders whose next step may be a submit, oldest first, and all others.
-    pub(crate) submits: FairQueue<(Timestamp, Key), Versioned>,
+    pub(crate) submits: FairQueue<(Timestamp, Key), Due>,
     pub(crate) steps: VecDeque<Versioned>,
     pub(crate) performs: VecDeque<(Versioned, Effect)>,
     pub(crate) deliveries: FairQueue<DeliveryName, Delivery>,
@@ -103,18 +113,21 @@ impl Agenda {
         waiting + owed + self.submitting + self.stepping + self.polling
     }
 
-    /// The length of the longest queue of due orders.
+    /// The length of the longest queue of due orders, in orders that are held whole.
     pub(crate) fn waiting(&self) -> usize {
-        self.submits.len().max(self.steps.len()).max(self.polls.len())
+        self.submits.len().div_ceil(KEYS_PER_ORDER).max(self.steps.len()).max(self.polls.len())
     }
 
-    /// Says whether there was room for it. An order that is past its deadline needs no turn at the gate.
+    /// Says whether there was room for it, where `max` orders are held whole. An order that is past its deadline needs no turn at
+    /// the gate.
     pub(crate) fn push_due(&mut self, found: Versioned, now: Timestamp, max: usize) -> bool {
         let order = &found.order;
         let (tenant, name) = (order.terms.tenant.clone(), (order.placed, order.key));
         let may_submit = matches!(order.phase, Phase::Queued { .. } | Phase::Unsure { .. });
         if may_submit && now < order.deadline {
-            return self.submits.push(&tenant, name, found, max);
+            let key = order.key;
+            let due = Due { key, order: (self.submits.len() < max).then_some(found) };
+            return self.submits.push(&tenant, name, due, max.saturating_mul(KEYS_PER_ORDER));
         }
         self.submits.remove(&tenant, &name);
         let has_room = self.steps.len() < max;

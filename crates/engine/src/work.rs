@@ -3,7 +3,7 @@
 //! Nothing here waits in the way of anything else: every step is a future of its own with a limit on how many
 //! run at once, submits and polls apart, and one that hangs or panics hurts its own order only.
 
-use crate::agenda::{Agenda, Ask, Delivery};
+use crate::agenda::{Agenda, Ask, Delivery, Due};
 use crate::callback::Addressee;
 use crate::inspect::Step;
 use crate::vitals::Counters;
@@ -27,7 +27,7 @@ pub(crate) const CHORES_SPAN: Duration = Duration::from_secs(1);
 const REPORTS_MAX: usize = 16;
 
 enum Job {
-    Submit(Versioned),
+    Submit(Due),
     Step(Versioned),
     Perform(Versioned, Effect),
     Deliver(Delivery),
@@ -128,11 +128,11 @@ impl Engine {
             return Some(Job::Report(now, effect));
         }
         if self.submit_at(agenda, now) <= now
-            && let Some(order) = agenda.submits.pop()
+            && let Some(due) = agenda.submits.pop()
         {
             agenda.submitting += 1;
             agenda.before_gate += 1;
-            return Some(Job::Submit(order));
+            return Some(Job::Submit(due));
         }
         if agenda.polling < settings.polls_max && agenda.polls.len() > 0 {
             agenda.polling += 1;
@@ -159,9 +159,9 @@ impl Engine {
 
     async fn run(&self, job: Job) {
         let (work, done): (BoxFuture<'_, ()>, fn(&mut Agenda)) = match job {
-            Job::Submit(order) => {
+            Job::Submit(due) => {
                 let before = BeforeGate(self);
-                (self.wake(order, Some(before)).boxed(), |agenda| agenda.submitting -= 1)
+                (self.wake_due(due, before).boxed(), |agenda| agenda.submitting -= 1)
             }
             Job::Step(order) => (self.wake(order, None).boxed(), |agenda| agenda.stepping -= 1),
             Job::Perform(now, effect) => (self.perform(now, effect).boxed(), |agenda| agenda.stepping -= 1),
@@ -307,6 +307,23 @@ impl Engine {
     }
 
     // ---- waking one order ----------------------------------------------------------------------------------
+
+    async fn wake_due(&self, due: Due, before_gate: BeforeGate<'_>) {
+        let found = match due.order {
+            Some(found) => found,
+            None => match self.world.store.load(&due.key).await {
+                // Another node may have carried it on since it began to wait here.
+                Ok(found) => {
+                    match found.filter(|found| found.order.due().is_some_and(|due| due <= self.now())) {
+                        Some(found) => found,
+                        None => return,
+                    }
+                }
+                Err(error) => return self.note_error(&error),
+            },
+        };
+        self.wake(found, Some(before_gate)).await;
+    }
 
     async fn wake(&self, found: Versioned, before_gate: Option<BeforeGate<'_>>) {
         let found = match self.supply(found).await {

@@ -69,7 +69,11 @@ pub async fn a_card_is_read_back_and_replaced_by_the_next_of_its_node(roster: Ar
     }
     assert_eq!(cards(&*roster).await, [second.clone(), first.clone()]);
     first.skew_ms = Some(-1500);
-    first.reach = Some(Reach { address: "http://127.0.0.1/callback/".into(), until: START, outages: vec![Outage { from: Timestamp::ZERO, to: START }] });
+    first.reach = Some(Reach {
+        address: "http://127.0.0.1/callback/".into(),
+        until: START,
+        outages: vec![Outage { from: Timestamp::ZERO, to: START }],
+    });
     first.demand = BTreeMap::from([
         ("door".to_owned(), Demand { served: 3, missed: 1 }),
         ("w\u{e4}rm \"\0".to_owned(), Demand { served: 0, missed: u64::MAX }),

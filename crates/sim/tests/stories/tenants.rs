@@ -52,6 +52,31 @@ fn a_tenant_with_two_thousand_orders_holds_up_nobody() {
     assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 100), "and never faster than allowed");
 }
 
+/// Trap: due polls wait in the store behind another tenant's orders that found no room in memory.
+#[test]
+fn a_tenants_polls_come_on_time_although_another_tenant_has_five_thousand_orders_waiting() {
+    let world = world();
+    let node = node_with(&world, |settings| settings.sparing.submit_interval = Duration::from_millis(100));
+    for n in 0..5_000 {
+        node.begins(of("alice", turnstile(&format!("crowd-{n}"))));
+    }
+    world.after(5);
+    let delays: Vec<_> = (0..15)
+        .map(|n| {
+            let site = format!("bob-{n}");
+            world.provider.solves(&site, 1);
+            let caller = node.asks(of("bob", turnstile(&site)));
+            world.after(15);
+            let submit = world.provider.last_submit(&site);
+            let polled = world.provider.polled_at(submit.task.as_deref().expect("it was taken"));
+            assert!(caller.token().is_some(), "{site} has no answer: {polled:?}");
+            polled[0] - submit.at
+        })
+        .collect();
+    // Half of the answers are there after 10 s, when the first poll is due.
+    assert!(delays.iter().all(|delay| (10_000..10_300).contains(delay)), "{delays:?}");
+}
+
 /// The same where the other tenant's orders were accepted by a node that is gone, and only their timers bring them back.
 #[test]
 fn a_tenants_orders_are_found_behind_another_tenants_backlog() {

@@ -70,7 +70,7 @@ pub(super) static ROWS: &[Setting] = &[
         "engine.backlog_max",
         SOME,
         |_| count(engine().backlog_max),
-        "orders that wait in memory for one of these; the rest wait in the store",
+        "orders that wait in memory for one of these, and 16 times as many by their key; the rest wait in the store",
     ),
     row("engine.claim_max", SOME, |_| count(engine().claim_max), "due orders taken from the store at once"),
     row(
