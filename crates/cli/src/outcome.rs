@@ -1,6 +1,7 @@
 //! What became of an order, in words that scripts can rely on: each reason has a code, and each code an exit.
 
 use crate::exit::Exit;
+use quittance::lifecycle::time::millis;
 use quittance::lifecycle::{FailCause, Refusal};
 use quittance::{NoAnswer, PlaceError, SolveError, Solved, StoreError};
 use serde_json::{Map, Value, json};
@@ -43,6 +44,7 @@ pub(crate) fn solved_json(solved: &Solved, currency: &str) -> Map<String, Value>
         fields.insert("extras".into(), json!(answer.goods.extras));
     }
     fields.insert("expires_ms".into(), json!(answer.expires.map(|at| at.as_millis())));
+    fields.insert("expires_in_ms".into(), json!(solved.remaining_life.map(millis)));
     // `null`: the price is not known.
     fields.insert("cost_micros".into(), json!(answer.cost.map(|cost| cost.0)));
     fields.insert("currency".into(), json!(currency));

@@ -259,7 +259,9 @@ impl Engine {
         }
     }
 
-    fn now(&self) -> Timestamp {
+    /// The time by which this node goes.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
         self.world.clock.now()
     }
 

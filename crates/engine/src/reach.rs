@@ -3,7 +3,7 @@
 //! callback that we could not keep or were slow to answer, here or on another node behind the same address.
 
 use crate::{Engine, lock};
-use quittance_lifecycle::{Outage, Receipt, Timestamp};
+use quittance_lifecycle::{Order, Outage, Receipt, Timestamp, would_be_too_old};
 use quittance_ports::{Reach, Roll};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -182,6 +182,14 @@ impl Engine {
             reach.answered_until(now)
         };
         self.world.spill.mark_reachable(until);
+    }
+
+    /// Whether to let a callback be written first that may stand in a spill. A poll would bring an answer that counts as too old,
+    /// and to throw it away would waste it, while a callback tells when the task was solved.
+    pub(crate) fn awaits_spilled_callback(&self, order: &Order, attempt: u32) -> bool {
+        self.settings.callback.is_some()
+            && self.store_was_away(self.settings.others_first)
+            && would_be_too_old(order, attempt, self.now(), &self.settings.policy)
     }
 
     /// The evidence about a callback that arrives now, and a guard to keep until it is answered.

@@ -302,7 +302,11 @@ impl Engine {
         self.bell.ring();
     }
 
+    /// An order that is not asked for now comes up again when its claim lapses.
     fn ask(&self, order: &Order, attempt: u32, task: String) {
+        if self.awaits_spilled_callback(order, attempt) {
+            return;
+        }
         lock(&self.agenda).push_poll(order, attempt, task, self.settings.backlog_max);
     }
 

@@ -11,7 +11,7 @@ mod pingbacks;
 mod turned;
 
 use crate::codes;
-use crate::desk::{Accepted, Desk, NotSeen, Wish};
+use crate::desk::{Accepted, Desk, NotSeen, Seen, Wish};
 use crate::door::{self, Asked, Body};
 use crate::gateway::PLAIN;
 use crate::order_options::OrderOptions;
@@ -240,6 +240,12 @@ impl ClassicDoor {
         }
     }
 
+    /// What an order has come to, and how long its answer still lives.
+    fn answer_with(&self, seen: &Seen, manner: &Manner, with_price: bool) -> Result<Response<Body>, Code> {
+        let response = manner.answer(seen, with_price)?;
+        Ok(door::with_remaining_life(response, seen.remaining_life(self.desk.clock().now())))
+    }
+
     /// A picture, and its answer at once.
     async fn solve(&self, asked: &Asked, form: Form, manner: &Manner) -> Result<Response<Body>, Code> {
         let caller = self.caller(asked, &form)?;
@@ -250,7 +256,9 @@ impl ClassicDoor {
         }
         let accepted = self.place(caller, wish).await?;
         match self.desk.wait_for_accepted(&accepted, SOLVE_WAIT).await {
-            Ok(seen) => manner.answer(&seen, false).map(|answer| door::with_origin(answer, &accepted)),
+            Ok(seen) => {
+                self.answer_with(&seen, manner, false).map(|answer| door::with_origin(answer, &accepted))
+            }
             Err(not_seen) => Err(code_of_not_seen(&not_seen)),
         }
     }

@@ -20,7 +20,7 @@ use crate::wrong_keys::WrongKeys;
 use hashbrown::HashMap;
 use quittance_engine::targets::NotAllowed;
 use quittance_engine::{Applied, Engine, Outcome, PlaceError, Placed};
-use quittance_lifecycle::{Draft, Key, Order, Origin, Reuse, Tally, Value, WhyIgnored};
+use quittance_lifecycle::{Draft, Key, Order, Origin, Reuse, Tally, Timestamp, Value, WhyIgnored};
 use quittance_ports::{Account, Clock, Day, Line, MemoryRoster, Provider, Roster, Store, StoreError, Which};
 use quittance_trace::TraceParent;
 use reuse::SharedSingleUse;
@@ -118,6 +118,17 @@ fn not_for_you(why: &NotAllowed) -> String {
 pub struct Seen {
     pub order: Arc<Order>,
     pub outcome: Outcome,
+}
+
+impl Seen {
+    /// How long the answer still lives at `now`; `None` if there is none, or if it lives for ever.
+    #[must_use]
+    pub fn remaining_life(&self, now: Timestamp) -> Option<Duration> {
+        match &self.outcome {
+            Outcome::Answered(answer) => answer.remaining_life(now),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -30,6 +30,8 @@ pub(crate) struct Asked {
 
 /// Where the answer of a placement comes from: `api`, `joined`, `cached`, `replayed` or `stock`.
 const QUITTANCE_ORIGIN: HeaderName = HeaderName::from_static("quittance-origin");
+/// How many seconds the answer still lives, rounded down. Absent if it lives for ever.
+pub(crate) const REMAINING_LIFE: HeaderName = HeaderName::from_static("quittance-remaining-life");
 pub(crate) const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 /// What may stand before a path to say whose manners are expected.
@@ -73,6 +75,14 @@ pub(crate) fn with_origin(mut response: Response<Body>, accepted: &Accepted) -> 
     response.headers_mut().insert(QUITTANCE_ORIGIN, origin);
     if accepted.is_replayed() {
         response.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
+}
+
+/// Tells a caller of another service's protocol how long the answer in this response still lives, which `/v1` says in the body.
+pub(crate) fn with_remaining_life(mut response: Response<Body>, life: Option<Duration>) -> Response<Body> {
+    if let Some(life) = life {
+        response.headers_mut().insert(REMAINING_LIFE, HeaderValue::from(life.as_secs()));
     }
     response
 }

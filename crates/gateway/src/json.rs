@@ -151,7 +151,7 @@ impl JsonDoor {
                 let wish = said.wish(flavour, &asked.head.headers)?;
                 return self.create(flavour, caller, Wish { trace: asked.trace(), ..wish }, is_held).await;
             }
-            Verb::Result => self.result(flavour, &caller, &said).await,
+            Verb::Result => return self.result(flavour, &caller, &said).await,
             Verb::Balance => self.balance(flavour, &caller).await,
             Verb::Report { is_good } => self.report(flavour, caller, said.task_id()?, is_good).await,
             Verb::Feedback => self.report(flavour, caller, said.task_id()?, said.is_good()?).await,
@@ -192,11 +192,16 @@ impl JsonDoor {
         is_held: bool,
     ) -> Result<Response<Body>, Wrong> {
         let accepted = self.place(caller, wish).await?;
-        let body = self.created(flavour, &accepted, is_held).await?;
-        Ok(door::with_origin(in_json(body), &accepted))
+        let response = self.created(flavour, &accepted, is_held).await?;
+        Ok(door::with_origin(response, &accepted))
     }
 
-    async fn created(&self, flavour: Flavour, accepted: &Accepted, is_held: bool) -> Result<String, Wrong> {
+    async fn created(
+        &self,
+        flavour: Flavour,
+        accepted: &Accepted,
+        is_held: bool,
+    ) -> Result<Response<Body>, Wrong> {
         let id = accepted.id;
         // What is there already is not worth another question, where the protocol has a word for it.
         let is_there = flavour.facts().status_in_create && accepted.placed.origin != Origin::Api;
@@ -209,7 +214,7 @@ impl JsonDoor {
             let there = self.desk.wait_for_accepted(accepted, patience);
             match tokio::time::timeout(patience.max(self.patience.look), there).await {
                 Ok(Ok(Seen { order, outcome: Outcome::Answered(answer) })) => {
-                    return Ok(finished(flavour, id, &order, &answer));
+                    return Ok(self.finished(flavour, id, &order, &answer));
                 }
                 Ok(Ok(Seen { outcome, .. })) if is_held && !matches!(outcome, Outcome::NotYet) => {
                     return Err(Wrong::Outcome(outcome));
@@ -217,7 +222,7 @@ impl JsonDoor {
                 _ => {}
             }
         }
-        Ok(quittance_json::created(flavour, TaskId(id.number())))
+        Ok(in_json(quittance_json::created(flavour, TaskId(id.number()))))
     }
 
     /// A caller who hangs up, or whose time is up, does not stop what he began half-way.
@@ -231,9 +236,9 @@ impl JsonDoor {
 
     // ---- reading -------------------------------------------------------------------------------------------
 
-    async fn result(&self, flavour: Flavour, caller: &Caller, said: &Said) -> Result<String, Wrong> {
+    async fn result(&self, flavour: Flavour, caller: &Caller, said: &Said) -> Result<Response<Body>, Wrong> {
         let id = said.task_id()?;
-        let processing = || Ok(quittance_json::processing(flavour, TaskId(id.number())));
+        let processing = || Ok(in_json(quittance_json::processing(flavour, TaskId(id.number()))));
         let seen = match tokio::time::timeout(self.patience.look, self.desk.look(caller, id)).await {
             Ok(Ok(seen)) => seen,
             Ok(Err(NotSeen::Unknown)) => return Err(Wrong::TaskUnknown),
@@ -243,10 +248,17 @@ impl JsonDoor {
         };
         match seen.outcome {
             Outcome::NotYet => processing(),
-            Outcome::Answered(answer) => Ok(finished(flavour, id, &seen.order, &answer)),
+            Outcome::Answered(answer) => Ok(self.finished(flavour, id, &seen.order, &answer)),
             Outcome::Forgotten => Err(Wrong::TaskUnknown),
             outcome => Err(Wrong::Outcome(outcome)),
         }
+    }
+
+    /// A task that is done, and how long its answer still lives.
+    fn finished(&self, flavour: Flavour, id: OrderId, order: &Order, answer: &Answer) -> Response<Body> {
+        let solution = solution_of(flavour, order, answer);
+        let body = quittance_json::ready(flavour, &finished_task(id, order, answer, &solution));
+        door::with_remaining_life(in_json(body), answer.remaining_life(self.desk.clock().now()))
     }
 
     // ---- the rest ------------------------------------------------------------------------------------------
@@ -287,11 +299,6 @@ pub(crate) fn solution_of(flavour: Flavour, order: &Order, answer: &Answer) -> M
     let asked = params.get("userAgent").and_then(|agent| std::str::from_utf8(agent.as_bytes()).ok());
     quittance_json::name_the_agent(flavour, kind, asked, &mut solution);
     solution
-}
-
-fn finished(flavour: Flavour, id: OrderId, order: &Order, answer: &Answer) -> String {
-    let solution = solution_of(flavour, order, answer);
-    quittance_json::ready(flavour, &finished_task(id, order, answer, &solution))
 }
 
 /// A task that is done, for replies and callbacks alike.

@@ -83,6 +83,12 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// How long it still lives at `now`; `None` for answers that live for ever.
+    #[must_use]
+    pub fn remaining_life(&self, now: Timestamp) -> Option<Duration> {
+        self.expires.map(|expires| expires.since(now))
+    }
+
     /// Whether it is alive at `now`, and still has `min_life` ahead of it.
     #[must_use]
     pub fn is_good_for(&self, min_life: Duration, now: Timestamp) -> bool {

@@ -50,5 +50,5 @@ pub use terms::{Draft, KeySettings, Reuse, Slot, Terms, Value};
 pub use time::Timestamp;
 pub use transition::{
     Advance, Decision, Origin, Placement, Refusal, WhyIgnored, age_at_hand_out, from_the_shelf, place,
-    spare_as_order, transition,
+    spare_as_order, transition, would_be_too_old,
 };

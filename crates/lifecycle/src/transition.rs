@@ -10,7 +10,7 @@ mod forgotten;
 mod people;
 mod words;
 
-pub use answers::{age_at_hand_out, from_the_shelf, spare_as_order};
+pub use answers::{age_at_hand_out, from_the_shelf, spare_as_order, would_be_too_old};
 pub use people::{Origin, Placement, Refusal, place};
 
 use crate::event::{Effect, Event, Gate};

@@ -73,6 +73,7 @@ use quittance_ports::Clock;
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::task::JoinHandle;
 
 /// One node: it takes orders, carries them out and hands answers out. Clones share it.
@@ -123,6 +124,8 @@ pub struct Solved {
     pub answer: Answer,
     pub order: Key,
     pub origin: Origin,
+    /// How long the answer still lived when it was handed out; `None` if it lives for ever.
+    pub remaining_life: Option<Duration>,
 }
 
 impl Solved {
@@ -370,7 +373,11 @@ impl Ticket {
     pub async fn wait(&self) -> Result<Solved, NoAnswer> {
         let order = self.placed.key;
         match self.engine.wait(&self.placed).await {
-            Outcome::Answered(answer) => Ok(Solved { answer, order, origin: self.origin().await }),
+            Outcome::Answered(answer) => {
+                let origin = self.origin().await;
+                let remaining_life = answer.remaining_life(self.engine.now());
+                Ok(Solved { answer, order, origin, remaining_life })
+            }
             Outcome::Expired => Err(NoAnswer::Expired),
             Outcome::TakenByAnother => Err(NoAnswer::TakenByAnother),
             Outcome::Failed(cause) => Err(NoAnswer::Failed(cause)),

@@ -1,9 +1,9 @@
 //! What is not known is not zero: a budget holds where answers come by callback, which says no price, and stops where no
 //! price is known.
 
-use crate::http::{call, free_port};
+use crate::http::call;
 use crate::provider::Sim;
-use crate::room::{KEY_VARIABLE, Room};
+use crate::room::Room;
 use crate::serve::Serve;
 use crate::wait::{pass, until};
 use serde_json::{Value, json};
@@ -14,12 +14,7 @@ const A_WHILE: Duration = Duration::from_secs(6);
 
 /// Answers come by callback, and no price is set: only the list that ships counts.
 fn served(sim: &Sim, more: &str) -> Serve {
-    let port = free_port();
-    Serve::start(Room::with_config(&format!(
-        "listen = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{port}\"\n[[provider]]\nname = \"sim\"\nprofile = \
-         \"{}\"\nurl = \"{}\"\nkey_env = \"{KEY_VARIABLE}\"\n[store]\nurl = \"embedded:store\"\n{more}",
-        sim.profile, sim.url
-    )))
+    Serve::start(Room::with_defaults(sim, more))
 }
 
 fn quick() -> Sim {

@@ -2,6 +2,7 @@
 //! no provider at all.
 
 use crate::wait::until;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process;
@@ -28,6 +29,20 @@ pub(crate) fn free_port() -> u16 {
 
 /// One call; the status and the body, or nothing if the connection ended otherwise.
 pub(crate) fn try_call(verb: &str, url: &str, content_type: &str, body: &str) -> Option<(u16, String)> {
+    let (head, body) = exchange(verb, url, content_type, body)?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some((status, body))
+}
+
+/// One GET; the headers, by their names in small letters, and the body.
+pub(crate) fn get_with_headers(url: &str) -> (BTreeMap<String, String>, String) {
+    let (head, body) = until(url, || exchange("GET", url, "text/plain", ""));
+    let headers = head.lines().filter_map(|line| line.split_once(": "));
+    (headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect(), body)
+}
+
+/// One call; the head and the body of the response.
+fn exchange(verb: &str, url: &str, content_type: &str, body: &str) -> Option<(String, String)> {
     let rest = url.strip_prefix("http://").expect("all here is plain http");
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let mut stream = TcpStream::connect(authority).ok()?;
@@ -41,8 +56,7 @@ pub(crate) fn try_call(verb: &str, url: &str, content_type: &str, body: &str) ->
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    Some((status, body.to_owned()))
+    Some((head.to_owned(), body.to_owned()))
 }
 
 /// One call that is repeated until it is answered: a provider in a storm drops the judge's calls as well.

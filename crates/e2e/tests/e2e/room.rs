@@ -36,6 +36,16 @@ impl Room {
         Self { callbacks, ..Self::with_config(&format!("{doors}{}", config(provider, profile))) }
     }
 
+    /// Calls this provider and is called back, and has every other setting as it comes: spans are as long as in life.
+    pub(crate) fn with_defaults(sim: &Sim, more: &str) -> Self {
+        let port = free_port();
+        Self::with_config(&format!(
+            "listen = \"127.0.0.1:{port}\"\npublic_url = \"http://127.0.0.1:{port}\"\n[[provider]]\nname = \"sim\"\n\
+             profile = \"{}\"\nurl = \"{}\"\nkey_env = \"{KEY_VARIABLE}\"\n[store]\nurl = \"embedded:store\"\n{more}",
+            sim.profile, sim.url
+        ))
+    }
+
     /// Calls this provider, and nobody can call back.
     pub(crate) fn polling(sim: &Sim) -> Self {
         Self::with_config(&config(&sim.url, sim.profile))

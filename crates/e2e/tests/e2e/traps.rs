@@ -2,6 +2,7 @@
 //! happened is read in the provider's ledger.
 
 mod callbacks;
+mod callers;
 mod freshness;
 mod money;
 mod polls;

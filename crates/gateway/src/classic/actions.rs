@@ -5,7 +5,7 @@ use super::manner::{Manner, plain};
 use super::{ClassicDoor, Code, PLACE_WAIT, code_of_not_seen};
 use crate::codes;
 use crate::desk::{NotSeen, Reported, Seen};
-use crate::door::{Asked, Body};
+use crate::door::{self, Asked, Body};
 use crate::id::OrderId;
 use crate::tenant::Caller;
 use hyper::Response;
@@ -29,8 +29,8 @@ impl ClassicDoor {
         let caller = self.caller(asked, form)?;
         match form.text("action").map_or("", str::trim) {
             "get" if form.0.contains_key("ids") => self.read_many(&caller, form, manner).await,
-            "get" => manner.answer(&self.read(&caller, form).await?, false),
-            "get2" => manner.answer(&self.read(&caller, form).await?, true),
+            "get" => self.answer_with(&self.read(&caller, form).await?, manner, false),
+            "get2" => self.answer_with(&self.read(&caller, form).await?, manner, true),
             "getbalance" => self.balance(&caller, manner).await,
             "reportgood" => self.report(caller, form, manner, true).await,
             "reportbad" => self.report(caller, form, manner, false).await,
@@ -73,12 +73,16 @@ impl ClassicDoor {
             return Err(codes::BAD_PARAMETERS.into());
         }
         let until = Instant::now() + LOOK_WAIT;
+        let now = self.desk.clock().now();
         let mut parts: Vec<String> = Vec::with_capacity(ids.len());
+        let mut shortest_life: Option<Duration> = None;
         for id in &ids {
             let seen = match order_id(id) {
                 Ok(id) => self.look(caller, id, until).await,
                 Err(code) => Err(code),
             };
+            let life = seen.as_ref().ok().and_then(|seen| seen.remaining_life(now));
+            shortest_life = shortest_life.into_iter().chain(life).min();
             parts.push(match seen.map(|seen| seen.outcome) {
                 // It would be taken for several, and every part after it for another order's. It can be had alone.
                 Ok(Outcome::Answered(answer)) if ids.len() > 1 && plain(&answer.goods).contains('|') => {
@@ -89,7 +93,7 @@ impl ClassicDoor {
                 Err(why) => why.code,
             });
         }
-        Ok(manner.bare(&parts.join("|")))
+        Ok(door::with_remaining_life(manner.bare(&parts.join("|")), shortest_life))
     }
 
     /// A balance that is not known is not 0.00: a client would stop for lack of money. The code says "ask again".

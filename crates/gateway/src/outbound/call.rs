@@ -4,6 +4,7 @@
 use super::message::Message;
 use super::reach::{Allowed, may_call};
 use super::sign::Signed;
+use crate::door::REMAINING_LIFE;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HOST, USER_AGENT};
@@ -61,6 +62,9 @@ impl Caller {
             .header("webhook-signature", &signed.signature);
         if let Some(content_type) = message.content_type {
             request = request.header(CONTENT_TYPE, content_type);
+        }
+        if let Some(life) = message.remaining_life {
+            request = request.header(REMAINING_LIFE, life.as_secs());
         }
         let request = request.body(Full::new(message.body.clone())).map_err(|_| Trouble::NoAnswer)?;
         self.send(&message.uri, request, |host, address| may_call(allowed, host, address)).await

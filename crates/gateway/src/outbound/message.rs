@@ -9,6 +9,7 @@ use hyper::{Method, Uri};
 use quittance_engine::Outcome;
 use quittance_json::{Flavour, TaskId, reply};
 use quittance_lifecycle::{Listener, Order, Timestamp};
+use std::time::Duration;
 
 /// The form in which CaptchaAI calls: everything in the address.
 pub(crate) const CAPTCHAAI: &str = "captchaai";
@@ -22,6 +23,8 @@ pub(super) struct Message {
     pub(super) uri: Uri,
     pub(super) content_type: Option<&'static str>,
     pub(super) body: Bytes,
+    /// How long the answer still lives, if there is one and it does not live for ever.
+    pub(super) remaining_life: Option<Duration>,
 }
 
 impl Message {
@@ -38,15 +41,20 @@ impl Message {
         let is_from_stock =
             matches!(&order.phase, quittance_lifecycle::Phase::Taken { by, .. } if *by != order.key);
         let id = OrderId::new(&order.key, is_from_stock);
+        let remaining_life = match outcome {
+            Outcome::Answered(answer) => answer.remaining_life(now),
+            _ => None,
+        };
         let post = |content_type, body: String| {
-            let uri = listener.url.parse().ok()?;
-            Some(Self { method: Method::POST, uri, content_type: Some(content_type), body: body.into() })
+            let (method, uri) = (Method::POST, listener.url.parse().ok()?);
+            Some(Self { method, uri, content_type: Some(content_type), body: body.into(), remaining_life })
         };
         match dialect {
             TWO_CAPTCHA => post("application/x-www-form-urlencoded", pairs(id, outcome)),
             CAPTCHAAI => {
                 let uri = with_query(&listener.url, &pairs(id, outcome)).parse().ok()?;
-                Some(Self { method: Method::GET, uri, content_type: None, body: Bytes::new() })
+                let (method, body) = (Method::GET, Bytes::new());
+                Some(Self { method, uri, content_type: None, body, remaining_life })
             }
             V1 => post("application/json", crate::v1::told(order, id, outcome, now, currency)?),
             other => {

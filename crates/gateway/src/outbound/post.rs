@@ -17,6 +17,7 @@ impl Outbound {
             uri,
             content_type: Some("application/json"),
             body: body.to_owned().into(),
+            remaining_life: None,
         };
         let signed = sign::sign(&webhook.secret, id.to_owned(), self.clock.now(), message.payload());
         let call = self.caller.call(&message, &signed, &allowed);

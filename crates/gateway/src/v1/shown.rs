@@ -242,7 +242,6 @@ impl OrderInFull {
             currency: currency.to_owned(),
         };
         let Outcome::Answered(answer) = outcome else { return Some(pending) };
-        let expires_in = answer.expires.map(|expires| expires.since(now));
         Some(Self {
             answer: Some(ShownAnswer {
                 text: answer.goods.text.clone(),
@@ -251,7 +250,7 @@ impl OrderInFull {
                 attempt: answer.attempt,
             }),
             expires_at: answer.expires.map(rfc3339),
-            expires_in_ms: expires_in.map(quittance_lifecycle::time::millis),
+            expires_in_ms: answer.remaining_life(now).map(quittance_lifecycle::time::millis),
             cost: answer.cost.map(decimal),
             cost_micros: answer.cost.map(|cost| cost.0),
             ..pending

@@ -68,6 +68,9 @@ async fn each_protocol_is_called_in_the_form_that_it_promises() {
                 }
             }
         }
+        // All APIs are told how long the answer lives: `/v1` in the body, too.
+        let life: u64 = heard.header("quittance-remaining-life").parse().unwrap();
+        assert!((290..=300).contains(&life), "{dialect}: {life}");
         // What is said is signed: the body, or else the query.
         let said = if heard.method == "GET" { heard.target.split_once('?').unwrap().1 } else { &heard.body };
         let signed = format!("{}.{}.{said}", heard.header("webhook-id"), heard.header("webhook-timestamp"));

@@ -112,24 +112,26 @@ impl Api {
         (text(code), text(reason))
     }
 
+    /// The response to a caller that comes with this id.
+    pub(crate) async fn read(self, room: &Room, tenant: &str, id: &Value) -> Answered {
+        let plain = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+        let ask = match self {
+            Self::Classic => Ask::get(format!("/res.php?key={tenant}&action=get&json=1&id={plain}")),
+            Self::Json(dialect) => {
+                Ask::post(format!("/{dialect}/getTaskResult"), &json!({ "clientKey": tenant, "taskId": id }))
+            }
+            Self::V1 => Ask::get(format!("/v1/orders/{plain}")).key(tenant),
+        };
+        room.ask(ask).await
+    }
+
     /// What this id has for its caller: the token, or `None` as long as it is on its way.
     pub(crate) async fn look(self, room: &Room, tenant: &str, id: &Value) -> Option<String> {
-        let plain = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
+        let told = self.read(room, tenant, id).await.json();
         let token = match self {
-            Self::Classic => {
-                let path = format!("/res.php?key={tenant}&action=get&json=1&id={plain}");
-                let told = room.ask(Ask::get(path)).await.json();
-                Some(told["request"].clone()).filter(|token| token != "CAPCHA_NOT_READY")
-            }
-            Self::Json(dialect) => {
-                let ask = json!({ "clientKey": tenant, "taskId": id });
-                let told = room.ask(Ask::post(format!("/{dialect}/getTaskResult"), &ask)).await.json();
-                (told["status"] != "processing").then(|| told["solution"]["token"].clone())
-            }
-            Self::V1 => {
-                let told = room.ask(Ask::get(format!("/v1/orders/{plain}")).key(tenant)).await.json();
-                (told["status"] != "pending").then(|| told["answer"]["text"].clone())
-            }
+            Self::Classic => Some(told["request"].clone()).filter(|token| token != "CAPCHA_NOT_READY"),
+            Self::Json(_) => (told["status"] != "processing").then(|| told["solution"]["token"].clone()),
+            Self::V1 => (told["status"] != "pending").then(|| told["answer"]["text"].clone()),
         };
         token.map(|token| token.as_str().unwrap_or_else(|| panic!("{self:?} {id}: {token}")).to_owned())
     }

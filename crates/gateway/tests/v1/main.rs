@@ -21,6 +21,7 @@ mod provider;
 #[path = "../outbound/receiver.rs"]
 #[expect(dead_code, reason = "its own tests need more of it")]
 mod receiver;
+mod remaining_life;
 mod reuse;
 mod round_trips;
 mod stock;

@@ -3,7 +3,8 @@
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
     Advance, Decision, Event, Gate, HandOut, Key, Order, Origin, Outage, Phase, Placement, Policy,
-    PollOutcome, Receipt, Reuse, SubmitOutcome, Terms, Timestamp, WithoutWord, Word, place, transition,
+    PollOutcome, Receipt, Reuse, SubmitOutcome, Terms, Timestamp, WhyIgnored, WithoutWord, Word, place,
+    transition,
 };
 use alloc::sync::Arc;
 use alloc::vec;
@@ -80,6 +81,52 @@ fn an_answer_whose_callback_may_have_been_repeated_is_dated_from_the_beginning_o
 fn an_answer_that_waited_in_the_spill_is_dated_from_when_it_came() {
     let solved = life(&shared(), &[(107, called_back(67, vec![]))]);
     assert_eq!(earliest(&solved), START + secs(62));
+}
+
+fn polled(at: u64, outcome: PollOutcome) -> (u64, Event) {
+    (at, Event::Polled { attempt: 1, asked: START + secs(at), outcome })
+}
+
+/// While the store was away the callback waited in the spill; a poll of another node was faster when it was back.
+#[test]
+fn a_callback_that_a_poll_overtook_dates_the_answer_that_the_poll_brought() {
+    let brought = |at| polled(at, PollOutcome::Answered(delivery("token")));
+    let overtaken = life(&shared(), &[brought(100)]);
+    assert_eq!(earliest(&overtaken), START, "a poll does not tell when it was solved");
+    let dated = step(&overtaken, 101, called_back(67, vec![])).next;
+    assert_eq!(earliest(&dated), START + secs(62));
+    assert_eq!(dated.due(), Some(START + secs(182)), "it lives as long as if the callback had come first");
+    let in_an_outage = step(&overtaken, 101, called_back(67, vec![outage(30, 50)])).next;
+    assert_eq!(earliest(&in_an_outage), START + secs(25));
+    let known_unsolved = life(&shared(), &[polled(65, PollOutcome::Pending), brought(100)]);
+    let decision = transition(&known_unsolved, called_back(67, vec![]), START + secs(101), &calls());
+    assert_eq!(decision, Decision::Ignore(WhyIgnored::AlreadyAnswered), "the poll says more: 65 s");
+}
+
+#[test]
+fn a_callback_that_says_nothing_about_when_the_answer_was_solved_does_not_date_it() {
+    let by_poll = life(&shared(), &[polled(100, PollOutcome::Answered(delivery("token")))]);
+    let by_callback = life(&shared(), &[(67, called_back(67, vec![]))]);
+    let claimed = step(&by_callback, 90, Event::Claimed { by: by_callback.key, min_life: secs(0) }).next;
+    let unknown =
+        Event::CalledBack { attempt: 1, task: None, word: Word::Answered(delivery("token")), receipt: None };
+    let other = Event::CalledBack {
+        attempt: 1,
+        task: None,
+        word: Word::Answered(delivery("another")),
+        receipt: Some(Receipt { at: START + secs(67), outages: vec![] }),
+    };
+    for (order, event, why) in [
+        (&by_poll, called_back(101, vec![]), "it came after the poll, so it may be a repeat"),
+        (&by_poll, unknown, "nobody knows when it came"),
+        (&by_poll, other, "it brings another answer"),
+        (&by_callback, called_back(67, vec![]), "it is the same callback again"),
+        (&by_callback, called_back(100, vec![]), "it is a repeat"),
+        (&claimed, called_back(67, vec![]), "its caller has it"),
+    ] {
+        let decision = transition(order, event, START + secs(102), &calls());
+        assert_eq!(decision, Decision::Ignore(WhyIgnored::AlreadyAnswered), "{why}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use super::people::unborn;
 use super::{Decision, Step, WhyIgnored};
 use crate::answer::{Answer, Delivery, Money};
-use crate::event::{Effect, Outage, Receipt, Via};
+use crate::event::{Effect, Outage, Receipt, Via, Word};
 use crate::fault::{Fault, FaultClass};
 use crate::key::Key;
 use crate::order::{Attempt, Order, Phase, Progress, TASK_BYTES_MAX};
@@ -54,6 +54,14 @@ fn solved_after(unsolved_at: Timestamp, receipt: &Receipt, policy: &Policy) -> T
     let begun = receipt.outages.iter().filter(matters).map(|outage| outage.from).min();
     let first_call = begun.map_or(receipt.at, |begun| begun.min(receipt.at));
     (first_call - policy.callback_lag).max(unsolved_at)
+}
+
+/// Whether an answer that a poll brought now would be too old for anybody. A poll does not tell when the task was solved, so its
+/// answer counts as old as it can be.
+#[must_use]
+pub fn would_be_too_old(order: &Order, attempt: u32, now: Timestamp, policy: &Policy) -> bool {
+    let expires = |attempt: &Attempt| Some(attempt.unsolved_at + order.terms.life? - policy.clock_skew);
+    order.attempt(attempt).and_then(expires).is_some_and(|expires| now + order.terms.min_life >= expires)
 }
 
 impl Step {
@@ -151,6 +159,37 @@ impl Step {
         // The node that hands it out may have a clock that is behind ours.
         let expires = self.next.terms.life.map(|life| earliest + life - policy.clock_skew);
         Answer { goods: delivery.goods, attempt: number, earliest, expires, cost }
+    }
+
+    /// A callback that waited in the spill may be overtaken by a poll, whose answer is dated from when the task was last known
+    /// to be unsolved. The callback came before that poll, so it says more.
+    pub(super) fn date_again(
+        mut self,
+        number: u32,
+        word: &Word,
+        receipt: Option<&Receipt>,
+        policy: &Policy,
+    ) -> Decision {
+        let ignored = Decision::Ignore(WhyIgnored::AlreadyAnswered);
+        let unsolved_at = self.next.attempt(number).map(|attempt| attempt.unsolved_at);
+        let (Some(receipt), Word::Answered(delivery)) = (receipt, word) else { return ignored };
+        match &mut self.next.phase {
+            Phase::Solved { answer, at }
+                if answer.attempt == number
+                    && answer.goods.text == delivery.goods.text
+                    && Some(answer.earliest) == unsolved_at
+                    && receipt.at <= *at =>
+            {
+                let earliest = solved_after(answer.earliest, receipt, policy);
+                if earliest == answer.earliest {
+                    return ignored;
+                }
+                let later = earliest.since(answer.earliest);
+                (answer.earliest, answer.expires) = (earliest, answer.expires.map(|expires| expires + later));
+                self.done()
+            }
+            _ => ignored,
+        }
     }
 
     /// A callback may be the first to say what the provider calls it.

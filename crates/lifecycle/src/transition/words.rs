@@ -174,7 +174,7 @@ impl Step {
             return Decision::Ignore(WhyIgnored::UnknownAttempt);
         };
         if matches!(attempt.progress, Progress::Answered | Progress::Spare { .. }) {
-            return Decision::Ignore(WhyIgnored::AlreadyAnswered);
+            return self.date_again(number, &word, receipt.as_ref(), policy);
         }
         // Somebody who knows the address, and not what it is for. What is true can still be asked for.
         if let (Progress::Solving { task: known } | Progress::Trailing { task: known, .. }, Some(named)) =

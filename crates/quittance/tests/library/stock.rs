@@ -155,5 +155,7 @@ async fn a_rule_of_the_builder_says_how_long_answers_live() {
     let solved = node.solve(order()).await.unwrap();
     let lives = solved.answer.expires.unwrap().since(solved.answer.earliest);
     assert_eq!(lives, Duration::from_secs(100));
+    let told = solved.remaining_life.unwrap();
+    assert!(told > Duration::from_secs(80) && told <= lives, "{told:?}");
     node.stop().await;
 }

@@ -1,6 +1,7 @@
 //! The values that the golden files hold. A case is never changed and never removed: add another one.
 
 mod forgotten;
+mod freshness;
 mod shared;
 mod sight;
 mod stock;
@@ -35,6 +36,11 @@ pub(super) fn all() -> Vec<(&'static str, Written)> {
     cases.extend(sight::sheets());
     cases.extend(forgotten::orders());
     cases.extend(forgotten::arrivals());
+    cases.extend(freshness::terms());
+    cases.extend(freshness::orders());
+    cases.extend(freshness::arrivals());
+    cases.extend(freshness::cards());
+    cases.extend(freshness::sheets());
     cases
 }
 

@@ -34,11 +34,10 @@ impl Court<'_> {
                 .entries
                 .iter()
                 .any(|entry| entry.beat == Beat::Solved { attempt: task.attempt, via: Via::Callback });
-            // While the store is away, a callback waits in the spill. When the store is back, a poll may be faster, and a poll
-            // does not tell when the task was solved: such an answer is dated from its submit.
+            // While the store is away, a callback waits in the spill. When the store is back, a poll may be faster.
             let too_old = order.story.entries.iter().any(|entry| {
                 entry.beat == Beat::TooOld { attempt: task.attempt }
-                    && entry.at.as_millis() < heard + 2 * SLACK
+                    && self.was_reachable(task.sent_at, entry.at.as_millis() + SLACK)
             });
             // A submit may be slow, and the task may be solved as soon as it is sent, as far as its node knows.
             if task.sent_at < begun

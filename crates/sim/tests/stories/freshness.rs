@@ -1,8 +1,9 @@
 //! Never stale: who is given an answer, how old it may be, and when a new one is bought.
 
-use crate::world::{recaptcha, turnstile, world, world_with_callbacks};
-use quittance_engine::Outcome;
-use quittance_lifecycle::{Delivery, Goods, Money, Origin, Word};
+use crate::provider::token;
+use crate::world::{Caller, Node, World, recaptcha, turnstile, world, world_with_callbacks};
+use quittance_engine::{Heard, Outcome};
+use quittance_lifecycle::{Delivery, Goods, Money, Origin, Phase, Word};
 
 /// Trap: a finished order whose record outlived its token. As long as the answer keeps its margin a placement is a repeat;
 /// after that it is a new purchase, although the record is kept for a day.
@@ -122,4 +123,50 @@ fn an_answer_in_the_reply_to_the_submit_is_told_at_once() {
     assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(0)));
     assert!(world.provider.polls().is_empty());
     assert_eq!(world.books().paid, 1);
+}
+
+/// A callback comes after 60 s to the first of two nodes while the store is away, and is spilled. So many milliseconds later
+/// the store is back.
+fn spilled(back_after_ms: u64) -> (World, Node, Node, Caller) {
+    let world = world_with_callbacks();
+    let (first, second) = (world.node(), world.node());
+    world.provider.solves("site", 60);
+    let caller = second.asks(recaptcha("site"));
+    world.after(10);
+    world.store.goes_away();
+    world.after(50);
+    let address = world.provider.last_submit("site").callback().to_owned();
+    let heard = first.hears(&address, Word::Answered(token("token-1"))).expect("safe");
+    assert_eq!(heard, Heard::Spilled);
+    world.after_ms(back_after_ms);
+    world.store.comes_back();
+    (world, first, second, caller)
+}
+
+/// Trap: an answer that came by callback was dated from its submit, because a poll of the same task was faster than the spill.
+#[test]
+fn a_callback_from_the_spill_dates_the_answer_although_a_poll_was_faster() {
+    let mut by_poll = 0;
+    for tenth in 0..30 {
+        let (world, .., caller) = spilled(20_000 + tenth * 100);
+        world.after(30);
+        let order = world.orders().pop().expect("it is on record");
+        let Phase::Solved { answer, .. } = &order.phase else { panic!("{}", order.phase.name()) };
+        assert_eq!(answer.expires, Some(world.moment(55_000 + 120_000)), "back after {tenth} tenths");
+        assert_eq!(caller.token().as_deref(), Some("token-1"));
+        by_poll += usize::from(!world.provider.polls().is_empty());
+    }
+    assert!(by_poll > 0, "the story is about polls that are faster");
+}
+
+/// Trap: the same, and the answer that the poll brought was thrown away for its age, and bought again.
+#[test]
+fn an_answer_whose_callback_is_in_a_spill_is_not_thrown_away_because_a_poll_was_faster() {
+    for tenth in 0..30 {
+        let (world, .., caller) = spilled(70_000 + tenth * 100);
+        world.after(30);
+        assert_eq!(caller.token().as_deref(), Some("token-1"), "back after {tenth} tenths");
+        let books = world.books();
+        assert_eq!((books.attempts, books.wasted), (1, 0), "back after {tenth} tenths");
+    }
 }

@@ -6,7 +6,7 @@ use crate::room::{Room, line};
 use crate::wait::until;
 use serde_json::{Value, json};
 
-fn now_ms(sim: &Sim) -> u64 {
+pub(super) fn now_ms(sim: &Sim) -> u64 {
     sim.read("ledger?summary=1")["now_ms"].as_u64().expect("it knows the time")
 }
 

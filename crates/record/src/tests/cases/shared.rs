@@ -8,6 +8,22 @@ use quittance_ports::{Card, Demand, LevelShown, PoolSheet, PoolSpec, Sheet, Spen
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// The card of a node that has just started.
+pub(super) fn fresh_card() -> Card {
+    Card {
+        node: u64::MAX,
+        name: "east-1".into(),
+        version: "0.1.0".into(),
+        format: 1,
+        started: at(0),
+        at: at(7),
+        skew_ms: None,
+        vitals: Vitals::default(),
+        reach: None,
+        demand: BTreeMap::new(),
+    }
+}
+
 pub(super) fn cards() -> Vec<(&'static str, Written)> {
     let vitals = Vitals {
         placed: 1,
@@ -26,19 +42,8 @@ pub(super) fn cards() -> Vec<(&'static str, Written)> {
         store_was_away: true,
         has_spilled: true,
     };
-    let card = Card {
-        node: u64::MAX,
-        name: "east-1".into(),
-        version: "0.1.0".into(),
-        format: 1,
-        started: at(0),
-        at: at(7),
-        skew_ms: Some(-1500),
-        vitals,
-        reach: None,
-        demand: BTreeMap::new(),
-    };
-    let fresh = Card { skew_ms: None, vitals: Vitals::default(), ..card.clone() };
+    let fresh = fresh_card();
+    let card = Card { skew_ms: Some(-1500), vitals, ..fresh.clone() };
     let demand = BTreeMap::from([
         ("door".to_owned(), Demand { served: 95, missed: 5 }),
         ("w\u{e4}rm \"\0/".to_owned(), Demand { served: 0, missed: u64::MAX }),
@@ -53,7 +58,7 @@ pub(super) fn cards() -> Vec<(&'static str, Written)> {
         .into()
 }
 
-fn pool() -> PoolSheet {
+pub(super) fn pool() -> PoolSheet {
     PoolSheet {
         spec: PoolSpec {
             name: "w\u{e4}rm \"door\"".into(),

@@ -1,0 +1,55 @@
+//! What came with answers that are dated by evidence: when a callback came, when none could come, for whom the margin counts,
+//! and whether an answer has reached a caller.
+
+use super::{answer, arrival, at, called_back, order, shared, token_terms};
+use crate::tests::Written;
+use quittance_lifecycle::{Event, Money, Order, Outage, Phase, Receipt, Terms};
+use quittance_ports::{Arrival, Card, PoolSheet, Reach, Sheet, Spent};
+use std::sync::Arc;
+use std::time::Duration;
+
+fn outages() -> Vec<Outage> {
+    vec![Outage { from: at(3), to: at(5) }, Outage { from: at(0), to: at(9) }]
+}
+
+pub(super) fn terms() -> Vec<(&'static str, Written)> {
+    let bought = Terms { min_life: Duration::ZERO, price: Some(Money(0)), ..token_terms() };
+    let demanding = Terms { min_life: Duration::from_secs(60), margin: Duration::ZERO, ..token_terms() };
+    [("terms-with-a-margin", bought), ("terms-with-a-least-life", demanding)]
+        .map(|(name, terms)| (name, Written::Terms(Arc::new(terms))))
+        .into()
+}
+
+pub(super) fn orders() -> Vec<(&'static str, Written)> {
+    let uncollected = Order { uncollected: true, ..order(Phase::Solved { answer: answer(), at: at(21) }) };
+    super::orders([("order-uncollected", uncollected)])
+}
+
+pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
+    let with = |receipt: Receipt| match called_back(1) {
+        Arrival { event: Event::CalledBack { attempt, task, word, .. }, .. } => {
+            arrival(Event::CalledBack { attempt, task, word, receipt: Some(receipt) })
+        }
+        other => other,
+    };
+    [
+        ("arrival-called-back-received", with(Receipt { at: at(67), outages: Vec::new() })),
+        ("arrival-called-back-after-outages", with(Receipt { at: at(67), outages: outages() })),
+    ]
+    .map(|(name, arrival)| (name, Written::Arrival(arrival)))
+    .into()
+}
+
+pub(super) fn cards() -> Vec<(&'static str, Written)> {
+    let reachable = |outages| Card { reach: Some(Reach { until: at(6), outages }), ..shared::fresh_card() };
+    [("card-reachable", reachable(Vec::new())), ("card-after-outages", reachable(outages()))]
+        .map(|(name, card)| (name, Written::Card(Box::new(card))))
+        .into()
+}
+
+/// What came with prices that are not known.
+pub(super) fn sheets() -> Vec<(&'static str, Written)> {
+    let spent = Spent { hour: 472_222, money: Money(2990), refills: 3, unpriced: 2 };
+    let sheet = Sheet::Pool(PoolSheet { spent, ..shared::pool() });
+    vec![("sheet-pool-unpriced", Written::Sheet(Box::new(sheet)))]
+}
