@@ -267,7 +267,7 @@ impl Engine {
             if left == 0 || self.now() >= until || sheet.ended.is_some() {
                 return Ok(());
             }
-            let page = self.world.store.list(Which::Dead, sheet.after.as_ref(), PAGE).await?;
+            let page = self.world.store.list(Which::DEAD, sheet.after.as_ref(), PAGE).await?;
             let mut is_last = page.len() < PAGE;
             let (mut meant, mut unreadable) = (Vec::new(), Vec::new());
             for found in page {

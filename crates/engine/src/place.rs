@@ -240,7 +240,7 @@ impl Engine {
         let mut damaged = None;
         let mut after = head.before();
         while alike.len() < ALIKE_MAX {
-            let page = self.world.store.list(Which::All, after.as_ref(), ALIKE_PAGE).await?;
+            let page = self.world.store.list(Which::ALL, after.as_ref(), ALIKE_PAGE).await?;
             let is_short = page.len() < ALIKE_PAGE;
             for found in page {
                 let key = found.as_ref().map_or_else(|broken| broken.key, |found| found.order.key);
@@ -263,7 +263,7 @@ impl Engine {
     /// Orders in the order of their keys, from the first one after `after`; what cannot be read says so.
     pub async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
@@ -378,7 +378,7 @@ impl Engine {
         let mut released = 0;
         let mut after = None;
         loop {
-            let page = self.world.store.list(Which::Open, after.as_ref(), PAGE).await?;
+            let page = self.world.store.list(Which::OPEN, after.as_ref(), PAGE).await?;
             let Some(last) = page.last() else { return Ok(released) };
             after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
             // What cannot be read is not open, and stops nobody.

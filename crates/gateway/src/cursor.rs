@@ -1,21 +1,18 @@
-//! Where a list goes on, as its reader sees it: opaque, and good only for the list that it was given out for. A key inside
-//! names an order that may be another tenant's, so nobody may read it, and nobody may make one up.
+//! Where a list goes on, as its reader sees it: opaque, and good only for the list that it was given out for. It holds the key of
+//! an order, which is for this process only, and nobody may make one up.
 
 use hmac::{Hmac, KeyInit, Mac};
 use quittance_lifecycle::Key;
-use quittance_ports::Which;
+use quittance_ports::{Standing, Which};
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
 const MAC_BYTES: usize = 16;
 const CURSOR_BYTES: usize = MAC_BYTES + 32;
 
-/// Whose list it is, and of what.
+/// The cursors of this list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CursorOf<'a> {
-    pub(crate) tenant: &'a str,
-    pub(crate) which: Which,
-}
+pub(crate) struct CursorOf<'a>(pub(crate) Which<'a>);
 
 impl CursorOf<'_> {
     /// The MAC is the nonce, too: another key has another mask.
@@ -35,12 +32,15 @@ impl CursorOf<'_> {
     }
 
     fn mac(self, root: &[u8; 32], key: &Key) -> [u8; MAC_BYTES] {
-        let which: &[u8] = match self.which {
-            Which::All => b"all",
-            Which::Open => b"open",
-            Which::Dead => b"dead",
+        let Which { standing, tenant } = self.0;
+        let standing: &[u8] = match standing {
+            None => b"all",
+            Some(Standing::Open) => b"open",
+            Some(Standing::Dead) => b"dead",
+            Some(Standing::AtRest) => b"rest",
         };
-        let mac = hmac(root, &[b"quittance/cursor/1", which, self.tenant.as_bytes(), &key.0]);
+        let tenant = tenant.unwrap_or_default().as_bytes();
+        let mac = hmac(root, &[b"quittance/cursor/1", standing, tenant, &key.0]);
         mac[..MAC_BYTES].try_into().expect("half of it")
     }
 }
@@ -79,12 +79,12 @@ mod tests {
 
     #[test]
     fn a_cursor_leads_on_in_the_list_that_it_was_given_out_for_and_in_no_other() {
-        let (key, list) = (Key([0xab; 32]), CursorOf { tenant: "bob", which: Which::All });
+        let (key, list) = (Key([0xab; 32]), CursorOf(Which::ALL.of("bob")));
         let cursor = list.seal(&ROOT, &key);
         assert_eq!(list.open(&ROOT, &cursor), Some(key));
         assert!(!cursor.contains("abab"), "it does not show the key: {cursor}");
-        assert_eq!(CursorOf { tenant: "alice", ..list }.open(&ROOT, &cursor), None);
-        assert_eq!(CursorOf { which: Which::Open, ..list }.open(&ROOT, &cursor), None);
+        assert_eq!(CursorOf(Which::ALL.of("alice")).open(&ROOT, &cursor), None);
+        assert_eq!(CursorOf(Which::OPEN.of("bob")).open(&ROOT, &cursor), None);
         assert_eq!(list.open(&[8; 32], &cursor), None);
         for at in 0..cursor.len() {
             let mut forged = cursor.clone().into_bytes();

@@ -271,7 +271,7 @@ impl Desk {
         let mut found = HashMap::new();
         let mut after = None;
         loop {
-            let page = self.inner.engine.list(Which::Open, after.as_ref(), PAGE).await?;
+            let page = self.inner.engine.list(Which::OPEN, after.as_ref(), PAGE).await?;
             let Some(last) = page.last() else { break };
             after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
             let orders = page.into_iter().flatten().map(|found| found.order);

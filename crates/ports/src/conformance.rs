@@ -135,6 +135,8 @@ macro_rules! conformance {
             a_commit_that_tells_waiters_nothing_wakes_nobody
 
             a_list_pages_through_everything_once
+            a_tenants_list_holds_its_own_orders_and_no_others
+            a_tenants_list_follows_each_write
             purge_removes_only_what_may_be_forgotten
             purge_stops_at_its_limit_and_begins_with_the_oldest
             what_lives_again_is_not_purged
@@ -214,7 +216,7 @@ async fn create(store: &dyn Store, order: &Arc<Order>) -> Version {
 }
 
 /// Lists orders, all of which can be read.
-async fn list(store: &dyn Store, which: Which, after: Option<&Key>, limit: usize) -> Vec<Versioned> {
+async fn list(store: &dyn Store, which: Which<'_>, after: Option<&Key>, limit: usize) -> Vec<Versioned> {
     let listed = store.list(which, after, limit).await.expect(AVAILABLE);
     listed.into_iter().map(|found| found.expect(AVAILABLE)).collect()
 }

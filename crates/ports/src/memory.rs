@@ -31,6 +31,7 @@ struct Ledger {
     /// Who took what from which shelf.
     takers: BTreeMap<(Key, Target), Key>,
     forgettable: BTreeSet<(Timestamp, Key)>,
+    by_tenant: BTreeMap<String, BTreeSet<Key>>,
     books: BTreeMap<Line, Tally>,
 }
 
@@ -79,6 +80,7 @@ impl Ledger {
         if let Some(at) = next.forget_at() {
             self.forgettable.insert((at, next.key));
         }
+        self.by_tenant.entry(next.terms.tenant.clone()).or_default().insert(next.key);
         let versioned = Versioned { version, order: Arc::clone(next) };
         self.records.insert(next.key, Record { versioned, alarm });
         version
@@ -101,6 +103,13 @@ impl Ledger {
         }
         if let Some(at) = order.forget_at() {
             self.forgettable.remove(&(at, *key));
+        }
+        let tenant = &order.terms.tenant;
+        if let Some(keys) = self.by_tenant.get_mut(tenant)
+            && keys.remove(key)
+            && keys.is_empty()
+        {
+            self.by_tenant.remove(tenant);
         }
     }
 
@@ -208,14 +217,22 @@ impl Store for MemoryStore {
 
     async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
         let start = after.map_or(Bound::Unbounded, |key| Bound::Excluded(*key));
+        let range = (start, Bound::Unbounded);
         let ledger = self.ledger();
-        let records = ledger.records.range((start, Bound::Unbounded)).map(|(_, record)| &record.versioned);
-        Ok(records.filter(|found| which.includes(&found.order)).take(limit).cloned().map(Ok).collect())
+        let records: Box<dyn Iterator<Item = &Record>> = match which.tenant {
+            None => Box::new(ledger.records.range(range).map(|(_, record)| record)),
+            Some(tenant) => {
+                let keys = ledger.by_tenant.get(tenant).into_iter().flat_map(|keys| keys.range(range));
+                Box::new(keys.filter_map(|key| ledger.records.get(key)))
+            }
+        };
+        let listed = records.map(|record| &record.versioned).filter(|found| which.includes(&found.order));
+        Ok(listed.take(limit).cloned().map(Ok).collect())
     }
 
     async fn purge(&self, now: Timestamp, limit: usize) -> Result<usize, StoreError> {

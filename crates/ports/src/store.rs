@@ -128,20 +128,34 @@ pub struct Census {
 
 /// Which orders to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
-    All,
-    Open,
-    Dead,
+pub struct Which<'a> {
+    /// Those that stand there; all, if absent.
+    pub standing: Option<Standing>,
+    /// Those of this tenant; everybody's, if absent.
+    pub tenant: Option<&'a str>,
 }
 
-impl Which {
+impl<'a> Which<'a> {
+    pub const ALL: Self = Self { standing: None, tenant: None };
+    pub const OPEN: Self = Self { standing: Some(Standing::Open), tenant: None };
+    pub const DEAD: Self = Self { standing: Some(Standing::Dead), tenant: None };
+
+    /// Of these, the orders of one tenant.
+    #[must_use]
+    pub const fn of(self, tenant: &'a str) -> Self {
+        Self { tenant: Some(tenant), ..self }
+    }
+
     #[must_use]
     pub fn includes(self, order: &Order) -> bool {
-        match self {
-            Self::All => true,
-            Self::Open => Standing::of(order) == Standing::Open,
-            Self::Dead => Standing::of(order) == Standing::Dead,
-        }
+        self.tenant.is_none_or(|tenant| tenant == order.terms.tenant)
+            && self.standing.is_none_or(|standing| standing == Standing::of(order))
+    }
+
+    /// Whether records that cannot be understood are among them. Nobody knows whose they are, and they wait for a person.
+    #[must_use]
+    pub fn includes_unreadable(self) -> bool {
+        self.tenant.is_none() && self.standing.is_none_or(|standing| standing == Standing::Dead)
     }
 }
 
@@ -202,10 +216,11 @@ pub trait Store: Send + Sync {
     async fn watch(&self, key: &Key) -> Result<Watch, StoreError>;
 
     /// Orders in the order of their keys, from the first one after `after`. A record that cannot be understood stands
-    /// among [all](Which::All) and among the [dead](Which::Dead), as what it is.
+    /// among [all](Which::ALL) and among the [dead](Which::DEAD), as what it is, and in the list of no tenant. A tenant's list is
+    /// read from an index of that tenant, so how long it takes says nothing about other tenants' orders.
     async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError>;

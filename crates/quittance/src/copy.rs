@@ -235,7 +235,7 @@ impl<'a> Pages<'a> {
     }
 
     async fn next(&mut self) -> Result<Option<Page>, StoreError> {
-        let page = self.store.list(Which::All, self.after.as_ref(), PAGE).await?;
+        let page = self.store.list(Which::ALL, self.after.as_ref(), PAGE).await?;
         let Some(last) = page.last() else { return Ok(None) };
         self.after = Some(last.as_ref().map_or_else(|broken| broken.key, |found| found.order.key));
         let (mut orders, mut unreadable) = (Vec::new(), Vec::new());

@@ -206,7 +206,7 @@ impl Quittance {
     /// Orders in the order of their keys, from the first one after `after`; what cannot be read says so.
     pub async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {

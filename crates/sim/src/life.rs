@@ -199,7 +199,7 @@ fn replay_dead_letters(executor: &Executor, store: &MemoryStore, service: &Arc<S
 
 fn all_orders(store: &MemoryStore) -> Vec<Arc<Order>> {
     // The memory store never waits, so there is nothing to wait for.
-    let listed = store.list(Which::All, None, usize::MAX).now_or_never();
+    let listed = store.list(Which::ALL, None, usize::MAX).now_or_never();
     listed.and_then(Result::ok).unwrap_or_default().into_iter().flatten().map(|found| found.order).collect()
 }
 

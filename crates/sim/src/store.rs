@@ -124,7 +124,7 @@ impl Store for RudeStore {
 
     async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {

@@ -227,7 +227,7 @@ impl<'a> Batch<'a> {
             for Change { kept, old, .. } in changes {
                 let order = &kept.versioned.order;
                 let old = old.as_ref().map(|old| Marks::of(&old.order));
-                ledger.replace(&order.key, kept.id, old, Some(Marks::of(order)));
+                ledger.replace(&order.key, kept.id, old, Marks::of(order));
             }
             drop(ledger);
             for Change { kept, .. } in changes {

@@ -59,7 +59,7 @@ pub(crate) fn discard(
     let mut ledger = shared.ledger();
     ledger.discard(key, &erased);
     if let Some(Kept { id, versioned, .. }) = whole.as_ref().filter(|_| was_told) {
-        ledger.replace(key, *id, None, Some(Marks::of(&versioned.order)));
+        ledger.replace(key, *id, None, Marks::of(&versioned.order));
     }
     drop(ledger);
     // Whoever read it before it went must not show it again.
@@ -133,7 +133,7 @@ mod tests {
             let refused = drive(now, store.discard(&order.key)).unwrap_err();
             assert!(matches!(&refused, StoreError::Corrupt { key, .. } if *key == order.key), "{refused}");
             assert!(refused.to_string().contains("the version that wrote it or a later one"), "{refused}");
-            assert_eq!(drive(now, store.list(Which::All, None, 9)).unwrap().len(), 1);
+            assert_eq!(drive(now, store.list(Which::ALL, None, 9)).unwrap().len(), 1);
             assert!(drive(now, store.load(&order.key)).is_err());
         }
     }

@@ -1,8 +1,9 @@
-//! The indices, in memory: where the row of a key is, who is due, what stands on which shelf, what may be forgotten.
-//! They are derived from the rows, so they are read anew when the store is opened, and an order at rest costs
-//! some forty bytes.
+//! The indices, in memory: where the row of a key is, whose it is, who is due, what stands on which shelf, what may be
+//! forgotten. They are derived from the rows, so they are read anew when the store is opened, and an order at rest costs
+//! some sixty bytes.
 
-use crate::row::Marks;
+use crate::lists::{Lists, Row};
+use crate::row::{Marks, TenantMark};
 use quittance_lifecycle::{Key, Target, Timestamp};
 use quittance_ports::{Census, Standing, Which};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -23,8 +24,6 @@ fn last_key_of(prefix: u64) -> Key {
     Key(key)
 }
 
-/// Rows by the prefix of their key.
-type Rows = BTreeSet<(u64, i64)>;
 /// What stands on which shelf, by when it spoils.
 pub(crate) type Shelves = BTreeSet<(Target, Timestamp, Key)>;
 /// Who took from which shelf, and what.
@@ -53,9 +52,8 @@ pub(crate) fn standing<'a>(
 
 #[derive(Default)]
 pub(crate) struct Ledger {
-    keys: Rows,
-    open: Rows,
-    dead: Rows,
+    lists: Lists,
+    by_tenant: BTreeMap<TenantMark, Lists>,
     /// When each order next comes up in `claim_due`: when it is due, or when its claim lapses.
     alarms: BTreeMap<(Timestamp, Key), i64>,
     /// Claims, by when they lapse. They are a courtesy, and end with the process.
@@ -112,19 +110,19 @@ pub(crate) struct Page {
 impl Ledger {
     /// Many rows at once; much faster than one by one.
     pub(crate) fn of(rows: &[(Key, i64, Marks)]) -> Self {
-        let listed = |standing| {
-            let those = rows.iter().filter(move |(.., marks)| marks.standing == standing);
-            those.map(|(key, id, _)| (prefix(key), *id)).collect()
-        };
+        let mut tenants: BTreeMap<TenantMark, Vec<(Row, Standing)>> = BTreeMap::new();
+        for (key, id, marks) in rows {
+            tenants.entry(marks.tenant).or_default().push(((prefix(key), *id), marks.standing));
+        }
+        let all = rows.iter().map(|(key, id, marks)| ((prefix(key), *id), marks.standing));
         let alarm = |(key, id, marks): &(Key, i64, Marks)| Some(((marks.due?, *key), *id));
         let shelf =
             |(key, _, marks): &(Key, i64, Marks)| marks.shelf.map(|(target, spoils)| (target, spoils, *key));
         let taker = |(key, _, marks): &(Key, i64, Marks)| marks.taken.map(|(by, target)| (by, target, *key));
         let forget = |(key, id, marks): &(Key, i64, Marks)| Some((marks.forget_at?, prefix(key), *id));
         Self {
-            keys: rows.iter().map(|(key, id, _)| (prefix(key), *id)).collect(),
-            open: listed(Standing::Open),
-            dead: listed(Standing::Dead),
+            lists: Lists::of(all),
+            by_tenant: tenants.into_iter().map(|(tenant, rows)| (tenant, Lists::of(rows))).collect(),
             alarms: rows.iter().filter_map(alarm).collect(),
             claimed: BTreeMap::new(),
             shelves: rows.iter().filter_map(shelf).collect(),
@@ -138,7 +136,7 @@ impl Ledger {
     /// Rows that may be that of the key: one, or none, and once in an age two.
     pub(crate) fn rows(&self, key: &Key) -> Vec<i64> {
         let prefix = prefix(key);
-        self.keys.range((prefix, i64::MIN)..=(prefix, i64::MAX)).map(|(_, id)| *id).collect()
+        self.lists.keys.range((prefix, i64::MIN)..=(prefix, i64::MAX)).map(|(_, id)| *id).collect()
     }
 
     pub(crate) fn why_broken(&self, key: &Key) -> Option<&String> {
@@ -151,11 +149,12 @@ impl Ledger {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.keys.len()
+        self.lists.keys.len()
     }
 
     pub(crate) fn census(&self) -> Census {
-        Census { open: self.open.len() as u64, dead: (self.dead.len() + self.broken.len()) as u64 }
+        let Lists { open, dead, .. } = &self.lists;
+        Census { open: open.len() as u64, dead: (dead.len() + self.broken.len()) as u64 }
     }
 
     /// All that cannot be read, in the order of their keys.
@@ -163,8 +162,8 @@ impl Ledger {
         self.broken.iter().map(|(key, found)| (key, &found.why))
     }
 
-    /// Moves a row from where it was to where it is; nothing is where it was made, or where it is gone.
-    pub(crate) fn replace(&mut self, key: &Key, id: i64, old: Option<Marks>, new: Option<Marks>) {
+    /// Moves a row from where it was to where it is; it was nowhere if it was just made.
+    pub(crate) fn replace(&mut self, key: &Key, id: i64, old: Option<Marks>, new: Marks) {
         let row = (prefix(key), id);
         if let Some(alarm) = self.claimed.remove(key).or(old.and_then(|old| old.due)) {
             self.alarms.remove(&(alarm, *key));
@@ -178,21 +177,7 @@ impl Ledger {
         if let Some(at) = old.and_then(|old| old.forget_at) {
             self.forgettable.remove(&(at, row.0, id));
         }
-        if old.map(|old| old.standing) != new.map(|new| new.standing) {
-            if let Some(rows) = old.and_then(|old| self.list_of(old.standing)) {
-                rows.remove(&row);
-            }
-            if let Some(rows) = new.and_then(|new| self.list_of(new.standing)) {
-                rows.insert(row);
-            }
-        }
-        let Some(new) = new else {
-            self.keys.remove(&row);
-            return;
-        };
-        if old.is_none() {
-            self.keys.insert(row);
-        }
+        self.list(row, old, new);
         if let Some(at) = new.due {
             self.alarms.insert((at, *key), id);
         }
@@ -207,12 +192,34 @@ impl Ledger {
         }
     }
 
-    const fn list_of(&mut self, standing: Standing) -> Option<&mut Rows> {
-        match standing {
-            Standing::Open => Some(&mut self.open),
-            Standing::Dead => Some(&mut self.dead),
-            Standing::AtRest => None,
+    /// The same for the lists: that of all, and that of the tenant.
+    fn list(&mut self, row: Row, old: Option<Marks>, new: Marks) {
+        if let Some(old) = old {
+            if (old.tenant, old.standing) == (new.tenant, new.standing) {
+                return;
+            }
+            self.lists.remove(&row);
+            self.strike_from(old.tenant, &row);
         }
+        self.lists.insert(row, new.standing);
+        self.by_tenant.entry(new.tenant).or_default().insert(row, new.standing);
+    }
+
+    fn strike_from(&mut self, tenant: TenantMark, row: &Row) {
+        if let Some(lists) = self.by_tenant.get_mut(&tenant)
+            && lists.remove(row)
+            && lists.keys.is_empty()
+        {
+            self.by_tenant.remove(&tenant);
+        }
+    }
+
+    /// Takes a row out of every list. Whose it is may be what is damaged, so all are looked through; that is rare.
+    fn strike_from_lists(&mut self, row: &Row) -> bool {
+        for lists in self.by_tenant.values_mut() {
+            lists.remove(row);
+        }
+        self.lists.remove(row)
     }
 
     /// Takes a row that cannot be read out of the way of the others. Its alarm stays: it is told when it rings.
@@ -221,9 +228,7 @@ impl Ledger {
             return;
         }
         let row = (prefix(key), id);
-        let was_listed = self.keys.remove(&row);
-        self.open.remove(&row);
-        self.dead.remove(&row);
+        let was_listed = self.strike_from_lists(&row);
         let found = self.broken.entry(*key).or_default();
         found.why = why;
         if found.rows.insert(id) {
@@ -271,8 +276,8 @@ impl Ledger {
                 self.strike_off(&key, erased);
             }
             if found.is_stray {
-                for rows in [&mut self.keys, &mut self.open, &mut self.dead] {
-                    rows.retain(|(_, id)| !erased.contains(id));
+                for lists in self.by_tenant.values_mut().chain([&mut self.lists]) {
+                    lists.retain(|(_, id)| !erased.contains(id));
                 }
             }
         }
@@ -354,11 +359,17 @@ impl Ledger {
 
     /// The rows of about `limit` keys after `after`: all that share a prefix come together, because only their rows
     /// tell which comes first.
-    pub(crate) fn page(&self, which: Which, after: Option<&Key>, limit: usize) -> Page {
-        let rows = match which {
-            Which::All => &self.keys,
-            Which::Open => &self.open,
-            Which::Dead => &self.dead,
+    pub(crate) fn page(&self, which: Which<'_>, after: Option<&Key>, limit: usize) -> Page {
+        let none = Lists::default();
+        let lists = match which.tenant {
+            None => &self.lists,
+            Some(tenant) => self.by_tenant.get(&TenantMark::of(tenant)).unwrap_or(&none),
+        };
+        let rows = match which.standing {
+            Some(Standing::Open) => &lists.open,
+            Some(Standing::Dead) => &lists.dead,
+            // Those at rest are told from the others by whoever reads the rows.
+            Some(Standing::AtRest) | None => &lists.keys,
         };
         let start = after.map_or(0, prefix);
         let mut ids = Vec::new();
@@ -377,7 +388,7 @@ impl Ledger {
         let from = after.map_or(Bound::Unbounded, |key| Bound::Excluded(*key));
         let to = through.map_or(Bound::Unbounded, Bound::Included);
         let listed =
-            which != Which::Open && after.zip(through).is_none_or(|(after, through)| *after < through);
+            which.includes_unreadable() && after.zip(through).is_none_or(|(after, through)| *after < through);
         let broken = listed.then(|| self.broken.range((from, to)));
         let broken = broken.into_iter().flatten().map(|(key, found)| (*key, found.why.clone())).collect();
         Page { ids, broken, through }
@@ -387,7 +398,7 @@ impl Ledger {
     pub(crate) fn forgettable(&self, now: Timestamp, limit: usize) -> Vec<(Timestamp, u64, i64)> {
         let mut found: Vec<(Timestamp, u64, i64)> = Vec::new();
         // What cannot be read stays for a person.
-        let readable = |(_, prefix, id): &&(Timestamp, u64, i64)| self.keys.contains(&(*prefix, *id));
+        let readable = |(_, prefix, id): &&(Timestamp, u64, i64)| self.lists.keys.contains(&(*prefix, *id));
         let old = self.forgettable.iter().take_while(|(at, ..)| *at <= now);
         for entry in old.filter(readable) {
             let ties = |last: &(Timestamp, u64, i64)| (last.0, last.1) == (entry.0, entry.1);
@@ -399,11 +410,17 @@ impl Ledger {
         found
     }
 
-    /// What is gone is nobody's.
-    pub(crate) fn is_no_longer_his(&mut self, taken: Option<(Key, Target)>, key: &Key) {
+    /// The row was purged: its order was no longer due, and stood on no shelf.
+    pub(crate) fn is_gone(&mut self, key: &Key, id: i64, tenant: TenantMark, taken: Option<(Key, Target)>) {
+        if let Some(alarm) = self.claimed.remove(key) {
+            self.alarms.remove(&(alarm, *key));
+        }
         if let Some((by, target)) = taken {
             self.takers.remove(&(by, target, *key));
         }
+        let row = (prefix(key), id);
+        self.lists.remove(&row);
+        self.strike_from(tenant, &row);
     }
 
     /// Drops an entry that led to nothing: its row is gone, or was written since.

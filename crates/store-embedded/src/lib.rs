@@ -44,6 +44,7 @@ mod discard;
 mod files;
 mod home;
 mod ledger;
+mod lists;
 mod migrate;
 mod purge;
 mod reader;

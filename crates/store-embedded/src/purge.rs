@@ -1,6 +1,7 @@
 //! Forgets what may be forgotten: those that could be forgotten first, and then by key. Dead letters and whatever
 //! cannot be read are never among them.
 
+use crate::row::TenantMark;
 use crate::shared::Shared;
 use crate::trouble::Trouble;
 use crate::writer::{Failed, transaction};
@@ -24,7 +25,7 @@ pub(crate) fn purge(
     cut_ties(conn, &mut entries, limit)?;
     let erased = transaction(conn, || {
         let erased = erase(conn, &entries)?;
-        shared.trail().removes(erased.iter().flatten().map(|(key, _)| key), 0);
+        shared.trail().removes(erased.iter().flatten().map(|gone| &gone.key), 0);
         Ok(erased)
     });
     let erased = erased.map_err(|Failed { trouble, .. }| trouble)?;
@@ -34,9 +35,8 @@ pub(crate) fn purge(
     let mut ledger = shared.ledger();
     for (entry, gone) in entries.iter().zip(&erased) {
         ledger.is_not_forgettable(entry);
-        if let Some((key, taken)) = gone {
-            ledger.replace(key, entry.2, None, None);
-            ledger.is_no_longer_his(*taken, key);
+        if let Some(Gone { key, taken, tenant }) = gone {
+            ledger.is_gone(key, entry.2, *tenant, *taken);
             shared.cache.remove(key);
             purged += 1;
         }
@@ -62,13 +62,18 @@ fn cut_ties(conn: &Connection, entries: &mut Vec<Entry>, limit: usize) -> rusqli
     Ok(())
 }
 
-/// A key, and who took its answer from which shelf.
-type Gone = (Key, Option<(Key, Target)>);
+/// An order that was purged.
+struct Gone {
+    key: Key,
+    /// Who took its answer, and from which shelf.
+    taken: Option<(Key, Target)>,
+    tenant: TenantMark,
+}
 
 /// Those that were there, and could still be forgotten.
 fn erase(conn: &Connection, entries: &[Entry]) -> Result<Vec<Option<Gone>>, Failed> {
     let mut erase = conn.prepare_cached(
-        "DELETE FROM order_records WHERE id = ?1 AND forget_at = ?2 RETURNING key, taker, target",
+        "DELETE FROM order_records WHERE id = ?1 AND forget_at = ?2 RETURNING key, taker, target, tenant",
     )?;
     let mut erase_terms = conn.prepare_cached("DELETE FROM large_terms WHERE id = ?1")?;
     let mut erased = Vec::with_capacity(entries.len());
@@ -77,7 +82,8 @@ fn erase(conn: &Connection, entries: &[Entry]) -> Result<Vec<Option<Gone>>, Fail
         let gone = erase.query_row(params![id, at], |row| {
             let taker: Option<[u8; 32]> = row.get(1)?;
             let target: Option<[u8; 32]> = row.get(2)?;
-            Ok((Key(row.get(0)?), taker.map(Key).zip(target.map(Target))))
+            let tenant = TenantMark::of(row.get_ref(3)?.as_str()?);
+            Ok(Gone { key: Key(row.get(0)?), taken: taker.map(Key).zip(target.map(Target)), tenant })
         });
         let gone = gone.optional()?;
         if gone.is_some() {

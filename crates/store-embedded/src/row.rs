@@ -19,6 +19,17 @@ pub(crate) struct Marks {
     /// Who took it from the shelf, and from which.
     pub(crate) taken: Option<(Key, Target)>,
     pub(crate) standing: Standing,
+    pub(crate) tenant: TenantMark,
+}
+
+/// Stands for a tenant's name in the indices. Two names could share one, so whoever lists also looks at the record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TenantMark(u64);
+
+impl TenantMark {
+    pub(crate) fn of(tenant: &str) -> Self {
+        Self(sum::of_bytes(tenant.as_bytes()))
+    }
 }
 
 impl Marks {
@@ -29,6 +40,7 @@ impl Marks {
             forget_at: order.forget_at(),
             taken: order.taker().map(|by| (by, order.terms.target)),
             standing: Standing::of(order),
+            tenant: TenantMark::of(&order.terms.tenant),
         }
     }
 }
@@ -86,7 +98,7 @@ impl<'a> Head<'a> {
     }
 
     pub(crate) fn sum(&self) -> u64 {
-        let Marks { due, shelf, forget_at, taken, standing: _ } = self.marks;
+        let Marks { due, shelf, forget_at, taken, standing: _, tenant: _ } = self.marks;
         let sum = Sum::new().bytes(&self.key.0).word(self.version.0).word(self.life.into());
         let sum = sum.maybe(due.map(Timestamp::as_millis)).maybe(forget_at.map(Timestamp::as_millis));
         let sum = match shelf {
@@ -192,7 +204,7 @@ pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, Flaw> {
         "dead" => Standing::Dead,
         _ => Standing::AtRest,
     };
-    let target = digest(row, 6).map(Target);
+    let (target, tenant) = (digest(row, 6).map(Target), name(row, 10)?);
     let head = Head {
         key: claimed_key(row).ok_or_else(|| Flaw::damaged("its key is none"))?,
         version: Version(need_number(row, 2)?),
@@ -203,10 +215,11 @@ pub(crate) fn head<'a>(row: &'a Row<'_>) -> Result<Head<'a>, Flaw> {
             forget_at: moment(7)?,
             taken: digest(row, 14).map(Key).zip(target),
             standing,
+            tenant: TenantMark::of(tenant),
         },
         phase,
         kind: name(row, 9)?,
-        tenant: name(row, 10)?,
+        tenant,
         record_sum: need_number(row, 11)?,
         terms_sum: need_number(row, 12)?,
     };

@@ -230,7 +230,7 @@ impl Store for EmbeddedStore {
 
     async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
@@ -250,7 +250,7 @@ impl Store for EmbeddedStore {
                     Found::Whole(_) | Found::Gone => {}
                     Found::Broken(Broken { unreadable, .. }) => {
                         let _corrupt = shared.set_aside(&unreadable.key, *id, &unreadable.detail);
-                        some.extend((which != Which::Open).then_some((unreadable.key, Err(unreadable))));
+                        some.extend(which.includes_unreadable().then_some((unreadable.key, Err(unreadable))));
                     }
                 }
             }

@@ -158,7 +158,7 @@ fn check(store: &EmbeddedStore, acknowledged: &BTreeMap<String, Ack>) {
         }
     }
     // Whatever else is there was written whole, with its books.
-    let all = now(store.list(Which::All, None, usize::MAX)).unwrap();
+    let all = now(store.list(Which::ALL, None, usize::MAX)).unwrap();
     let commits: u64 = all
         .iter()
         .map(|found| match found.as_ref().unwrap().order.phase.name() {
@@ -307,7 +307,7 @@ fn live_on_a_small_disk(dir: &Path) {
     let store = EmbeddedStore::open(dir).unwrap();
     check(&store, &kept);
     assert_eq!(store.unreadable(), []);
-    let all = now(store.list(Which::All, None, usize::MAX)).unwrap().len() as u64;
+    let all = now(store.list(Which::ALL, None, usize::MAX)).unwrap().len() as u64;
     let books = now(store.books(Day(0), Day(u64::MAX))).unwrap();
     assert_eq!(books.iter().map(|(_, tally)| tally.asked).sum::<u64>(), all, "books and orders agree");
     println!("\nsurvived with {} orders", kept.len());

@@ -38,7 +38,7 @@ pub(crate) struct Columns<'a> {
     taker: Vec<Option<&'a [u8]>>,
     once_alarm: Vec<Option<i64>>,
     once_forget: Vec<Option<i64>>,
-    tenant: Vec<Option<&'a [u8]>>,
+    tenant: Vec<&'a [u8]>,
     kind: Vec<Option<&'a [u8]>>,
     site: Vec<Option<&'a [u8]>>,
     provider: Vec<Option<&'a [u8]>>,
@@ -90,8 +90,8 @@ impl<'a> Columns<'a> {
         self.taker.push(marks.taker.as_ref().map(|taker| &taker.0[..]));
         self.once_alarm.push(marks.shelved.and_then(|shelved| shelved.alarm));
         self.once_forget.push(marks.shelved.and_then(|shelved| shelved.forget_at));
+        self.tenant.push(write.order.terms.tenant.as_bytes());
         let books = marks.shelved.map(|_| &*write.order.terms);
-        self.tenant.push(books.map(|terms| terms.tenant.as_bytes()));
         self.kind.push(books.map(|terms| terms.kind.as_bytes()));
         self.site.push(books.map(|terms| terms.site.as_bytes()));
         self.provider.push(books.map(|terms| terms.provider.as_bytes()));

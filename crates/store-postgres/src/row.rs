@@ -13,7 +13,7 @@ pub(crate) const SENT_TERMS_BYTES_MAX: usize = 2000;
 
 pub(crate) const OPEN: i16 = 0;
 pub(crate) const DEAD: i16 = 1;
-const AT_REST: i16 = 2;
+pub(crate) const AT_REST: i16 = 2;
 
 /// All that follows from the phase of an order.
 #[derive(Clone, Debug)]
@@ -47,13 +47,17 @@ impl Marks {
             shelved,
             taker,
             forget_at: order.forget_at().map(moment),
-            standing: match Standing::of(order) {
-                Standing::Open => OPEN,
-                Standing::Dead => DEAD,
-                Standing::AtRest => AT_REST,
-            },
+            standing: standing(Standing::of(order)),
             awaited: order.is_awaited(),
         }
+    }
+}
+
+pub(crate) const fn standing(standing: Standing) -> i16 {
+    match standing {
+        Standing::Open => OPEN,
+        Standing::Dead => DEAD,
+        Standing::AtRest => AT_REST,
     }
 }
 

@@ -15,10 +15,13 @@ const LOCK: i64 = 0x7175_6974_7461_6e63;
 
 /// In this order; none is ever changed. `{schema}` stands for the quoted name of the schema. Whoever changes how an order
 /// derives what stands beside its record adds a step that derives it anew.
-pub(crate) const STEPS: &[(&str, &str)] = &[("0001_orders", include_str!("../migrations/0001_orders.sql"))];
+pub(crate) const STEPS: &[(&str, &str)] = &[
+    ("0001_orders", include_str!("../migrations/0001_orders.sql")),
+    ("0002_tenants", include_str!("../migrations/0002_tenants.sql")),
+];
 
 /// The oldest version of the schema whose programs can still work after each step.
-const USABLE_FROM: &[i32] = &[1];
+const USABLE_FROM: &[i32] = &[1, 2];
 
 /// The table that says which steps were taken, itself.
 const LEDGER: &str = "

@@ -12,6 +12,7 @@ pub(crate) struct Statements {
     pub(crate) shelf: String,
     pub(crate) list_all: String,
     pub(crate) list_standing: String,
+    pub(crate) list_tenant: String,
     pub(crate) set_aside: String,
     pub(crate) purge: String,
     pub(crate) discard: String,
@@ -57,6 +58,7 @@ impl Statements {
             shelf: say(SHELF),
             list_all: say(LIST_ALL),
             list_standing: say(LIST_STANDING),
+            list_tenant: say(LIST_TENANT),
             set_aside: say(SET_ASIDE),
             purge: say(PURGE),
             discard: say(DISCARD),
@@ -153,6 +155,14 @@ WHERE key > $1::bytea ORDER BY key LIMIT $2::int8";
 const LIST_STANDING: &str = "
 SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders
 WHERE standing = $3::int2 AND standing <> 2 AND key > $1::bytea ORDER BY key LIMIT $2::int8";
+
+/// From one place in the index for each standing that is asked for.
+const LIST_TENANT: &str = "
+SELECT o.key, o.version, o.record, o.terms, o.taker, o.taken_at
+FROM unnest($4::int2[]) AS s(standing) CROSS JOIN LATERAL (
+    SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders AS t
+    WHERE t.tenant = $3::bytea AND t.standing = s.standing AND t.key > $1::bytea ORDER BY t.key LIMIT $2::int8
+) AS o ORDER BY o.key LIMIT $2::int8";
 
 /// What cannot be understood waits for a person, and stands where he looks. Its alarm stays: it may be a newer version
 /// that wrote it, and can go on with it.

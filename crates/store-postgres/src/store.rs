@@ -4,7 +4,7 @@ use crate::PostgresStore;
 use crate::batch;
 use crate::desk::Write;
 use crate::lane::Params;
-use crate::row::{self, Broken, DEAD, Found, OPEN, column, moment};
+use crate::row::{self, AT_REST, Broken, DEAD, Found, OPEN, column, moment};
 use crate::taker::TAKING;
 use crate::takings::Wish;
 use crate::trouble::Trouble;
@@ -12,7 +12,7 @@ use crate::writer::{COMMITTING, COUNTING};
 use async_trait::async_trait;
 use quittance_lifecycle::{Key, Order, Tally, Target, Timestamp};
 use quittance_ports::{
-    Census, Commit, Day, Due, Line, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
+    Census, Commit, Day, Due, Line, Standing, Store, StoreError, Unreadable, Version, Versioned, Watch, Which,
 };
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -140,16 +140,28 @@ impl PostgresStore {
         Ok(due)
     }
 
-    async fn page(&self, which: Which, after: &[u8], limit: usize) -> Result<Vec<Row>, Trouble> {
+    async fn page(&self, which: Which<'_>, after: &[u8], limit: usize) -> Result<Vec<Row>, Trouble> {
         let statements = &self.shared().statements;
         let limit = number(limit);
-        let standing = match which {
-            Which::All => {
-                let params: Params<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8)];
-                return self.asked(&statements.list_all, params).await;
-            }
-            Which::Open => OPEN,
-            Which::Dead => DEAD,
+        if let Some(tenant) = which.tenant {
+            let standings = match which.standing {
+                None => vec![OPEN, DEAD, AT_REST],
+                Some(standing) => vec![row::standing(standing)],
+            };
+            let tenant = tenant.as_bytes();
+            let params: Params<'_> = &[
+                (&after, Type::BYTEA),
+                (&limit, Type::INT8),
+                (&tenant, Type::BYTEA),
+                (&standings, Type::INT2_ARRAY),
+            ];
+            return self.asked(&statements.list_tenant, params).await;
+        }
+        // Those at rest are most of all, and have no index of their own.
+        let listed = which.standing.filter(|standing| *standing != Standing::AtRest);
+        let Some(standing) = listed.map(row::standing) else {
+            let params: Params<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8)];
+            return self.asked(&statements.list_all, params).await;
         };
         let params: Params<'_> = &[(&after, Type::BYTEA), (&limit, Type::INT8), (&standing, Type::INT2)];
         self.asked(&statements.list_standing, params).await
@@ -157,7 +169,7 @@ impl PostgresStore {
 
     async fn listed(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, Trouble> {
@@ -171,8 +183,8 @@ impl PostgresStore {
                     Ok(versioned) if which.includes(&versioned.order) => listed.push(Ok(versioned)),
                     // Somebody could not read it, and we can.
                     Ok(_) => {}
-                    Err(_) if which == Which::Open => {}
-                    Err(broken) => listed.push(Err(broken.unreadable)),
+                    Err(broken) if which.includes_unreadable() => listed.push(Err(broken.unreadable)),
+                    Err(_) => {}
                 }
             }
             match rows.last() {
@@ -310,7 +322,7 @@ impl Store for PostgresStore {
 
     async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {

@@ -103,9 +103,12 @@ impl Inner {
         let (entry, line) = (Entry::new(Day::of(at), tally), line_name(&Line::of(next, at)));
         let record_name = self.layout.record(&next.key);
         let books = self.layout.name(partition, format_args!("books:{}", entry.day));
-        let [desk, due, forget, open, rest, dead, shelves, days] = self.layout.of_a_commit(partition);
-        let keys: [&str; 10] = [&record_name, desk, due, forget, open, rest, dead, shelves, days, &books];
+        let [desk, due, forget, open, rest, dead, shelves, days, tenants] =
+            self.layout.of_a_commit(partition);
+        let keys: [&str; 11] =
+            [&record_name, desk, due, forget, open, rest, dead, shelves, days, &books, tenants];
         let (marks, takings) = (Marks::of(next), self.layout.takings(partition));
+        let lists_of_tenants = self.layout.lists_of_tenants(partition);
         let expected = expected.0.to_string();
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
         let by = self.own.mark(number);
@@ -131,6 +134,8 @@ impl Inner {
             line.as_bytes(),
             entry.day.as_bytes(),
             entry.keep_until.as_bytes(),
+            lists_of_tenants.as_bytes(),
+            next.terms.tenant.as_bytes(),
         ];
         args.extend(entry.args());
         let answer = match self.run(&self.scripts.commit, &keys, &args).await {
@@ -163,9 +168,11 @@ impl Inner {
             name("rest"),
             name("dead"),
             name("shelves"),
+            name("tenants"),
         ];
-        let key = broken.key.to_string();
-        let args: [&[u8]; 3] = [key.as_bytes(), &broken.version, if is_told { b"1" } else { b"0" }];
+        let (key, of) = (broken.key.to_string(), self.layout.lists_of_tenants(partition));
+        let is_told: &[u8] = if is_told { b"1" } else { b"0" };
+        let args: [&[u8]; 4] = [key.as_bytes(), &broken.version, is_told, of.as_bytes()];
         self.run_plain(&self.scripts.set_aside, &keys, &args).await?;
         Ok(())
     }

@@ -63,10 +63,12 @@ impl Inner {
             name("rest"),
             name("dead"),
             name("shelves"),
+            name("tenants"),
         ];
         let (digits, takings) = (key.to_string(), self.layout.takings(partition));
-        let mut args: Vec<&[u8]> =
-            vec![digits.as_bytes(), takings.as_bytes(), if row.is_some() { b"1" } else { b"0" }];
+        let of = self.layout.lists_of_tenants(partition);
+        let is_hash: &[u8] = if row.is_some() { b"1" } else { b"0" };
+        let mut args: Vec<&[u8]> = vec![digits.as_bytes(), takings.as_bytes(), of.as_bytes(), is_hash];
         // What is missing and what is empty are both unreadable, and need not be told apart.
         args.extend(row.into_iter().flatten().map(|field| field.as_deref().unwrap_or_default()));
         Ok(self.run(&self.scripts.discard, &keys, &args).await?.word)

@@ -8,6 +8,8 @@
 //! | `{prefix:P}:desk` | hash: the last version that was given, and the note of a store that is closed |
 //! | `{prefix:P}:due`, `:forget` | sorted sets: keys by the moment, in milliseconds |
 //! | `{prefix:P}:open`, `:rest`, `:dead` | sorted sets: keys by name, each in one of them |
+//! | `{prefix:P}:of:TENANT:open`, `:rest`, `:dead` | sorted sets: the same of one tenant's orders |
+//! | `{prefix:P}:tenants` | set: the tenants that have such lists, or had |
 //! | `{prefix:P}:shelves` | sorted set: `TARGET:SPOILS:KEY` by name |
 //! | `{prefix:P}:taken:TARGET:BY` | string: the key of what BY took from this shelf; it expires with the order |
 //! | `{prefix:P}:days`, `:books:DAY` | sorted set of days kept in detail; hash: what was added on the day |
@@ -19,11 +21,11 @@
 //! books. Once it was taken, `taker` is `TARGET:BY`, and `taken_at` stands there until the record itself says so.
 
 use quittance_lifecycle::{Key, Target, Timestamp};
-use quittance_ports::Line;
+use quittance_ports::{Line, Standing, Which};
 use std::fmt::Display;
 
-/// The layout that is written; whoever finds a later one does not touch it.
-pub(crate) const FORMAT: u64 = 1;
+/// The layout that is written; whoever finds another one does not touch it. Layout 1 had no lists by tenant.
+pub(crate) const FORMAT: u64 = 2;
 
 /// The farthest moment that a sorted set holds exactly: its scores are floating-point numbers.
 const MOMENT_MAX: u64 = (1 << 53) - 1;
@@ -32,17 +34,18 @@ const MOMENT_MAX: u64 = (1 << 53) - 1;
 pub(crate) const FIRST: u16 = 0;
 
 /// What a commit may touch in its partition, besides its record and the books, in the order in which its script asks.
-const OF_A_COMMIT: [&str; 8] = ["desk", "due", "forget", "open", "rest", "dead", "shelves", "days"];
+const OF_A_COMMIT: [&str; 9] =
+    ["desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "tenants"];
 
 /// Where the keys of orders are listed, each in one of them.
-pub(crate) const LISTS: [&str; 3] = ["open", "rest", "dead"];
+const LISTS: [&str; 3] = ["open", "rest", "dead"];
 
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     prefix: String,
     pub(crate) partitions: u16,
     /// Made once: they are needed for every commit.
-    of_commits: Vec<[String; 8]>,
+    of_commits: Vec<[String; 9]>,
 }
 
 impl Layout {
@@ -58,7 +61,7 @@ impl Layout {
         Self::new(&self.prefix, partitions)
     }
 
-    pub(crate) fn of_a_commit(&self, partition: u16) -> &[String; 8] {
+    pub(crate) fn of_a_commit(&self, partition: u16) -> &[String; 9] {
         &self.of_commits[usize::from(partition)]
     }
 
@@ -100,6 +103,26 @@ impl Layout {
     /// What every name begins with that tells who took what.
     pub(crate) fn takings(&self, partition: u16) -> String {
         self.name(partition, "taken:")
+    }
+
+    /// What the name of every list of a tenant's orders begins with.
+    pub(crate) fn lists_of_tenants(&self, partition: u16) -> String {
+        self.name(partition, "of:")
+    }
+
+    /// Where the keys of these orders are listed.
+    pub(crate) fn lists(&self, partition: u16, which: Which<'_>) -> Vec<String> {
+        let lists = match which.standing {
+            None => &LISTS[..],
+            Some(Standing::Open) => &["open"],
+            Some(Standing::AtRest) => &["rest"],
+            Some(Standing::Dead) => &["dead"],
+        };
+        let name = |list: &&str| match which.tenant {
+            None => self.name(partition, list),
+            Some(tenant) => self.name(partition, format_args!("of:{tenant}:{list}")),
+        };
+        lists.iter().map(name).collect()
     }
 
     pub(crate) fn record(&self, key: &Key) -> String {

@@ -89,6 +89,9 @@ impl Inner {
         if found > FORMAT {
             return Err(OpenError::Newer { address: self.address.clone(), found, known: FORMAT });
         }
+        if found < FORMAT {
+            return Err(OpenError::Older { address: self.address.clone(), found, known: FORMAT });
+        }
         let partitions = numbers.next().flatten().and_then(|count| u16::try_from(count).ok());
         let partitions = partitions.filter(|count| *count > 0).ok_or_else(not_ours)?;
         if partitions != self.layout.partitions {

@@ -46,7 +46,7 @@ impl Scripts {
             close: step!("scripts/close.lua"),
             census: Lua::new(include_str!("scripts/census.lua")),
             page: Lua::new(include_str!("scripts/page.lua")),
-            set_aside: Lua::new(include_str!("scripts/set_aside.lua")),
+            set_aside: step!("scripts/set_aside.lua"),
             settle: Lua::new(include_str!("scripts/settle.lua")),
             secret: Lua::new(include_str!("scripts/secret.lua")),
             mark: Lua::new(include_str!("scripts/mark.lua")),

@@ -3,7 +3,7 @@
 
 use crate::commit::Outcome;
 use crate::discard::Discarded;
-use crate::layout::{LISTS, score, shelf_range};
+use crate::layout::{score, shelf_range};
 use crate::row::{Found, text};
 use crate::take::Wish;
 use crate::trouble::Trouble;
@@ -59,14 +59,9 @@ impl Inner {
     }
 
     /// The first keys of one list, wherever they are kept.
-    async fn page(&self, which: Which, after: Option<&Key>, limit: usize) -> Result<Vec<Key>, Trouble> {
-        let lists: &[&str] = match which {
-            Which::All => &LISTS,
-            Which::Open => &["open"],
-            Which::Dead => &["dead"],
-        };
+    async fn page(&self, which: Which<'_>, after: Option<&Key>, limit: usize) -> Result<Vec<Key>, Trouble> {
         let start = after.map_or_else(|| "-".to_owned(), |key| format!("({key}"));
-        let partitions = self.layout.all().map(|partition| self.pages(partition, lists, &start, limit));
+        let partitions = self.layout.all().map(|partition| self.pages(partition, which, &start, limit));
         let mut names: Vec<String> = try_join_all(partitions).await?.into_iter().flatten().collect();
         names.sort_unstable();
         names.dedup();
@@ -77,11 +72,11 @@ impl Inner {
     async fn pages(
         &self,
         partition: u16,
-        lists: &[&str],
+        which: Which<'_>,
         start: &str,
         limit: usize,
     ) -> Result<Vec<String>, Trouble> {
-        let keys: Vec<String> = lists.iter().map(|list| self.layout.name(partition, list)).collect();
+        let keys = self.layout.lists(partition, which);
         let limit = limit.to_string();
         let args = [start.as_bytes(), limit.as_bytes()];
         let Value::Array(pages) = self.run_plain(&self.scripts.page, &keys, &args).await? else {
@@ -96,7 +91,7 @@ impl Inner {
 
     async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, Trouble> {
@@ -112,7 +107,7 @@ impl Inner {
                     Found::Whole(_) | Found::Gone => {}
                     Found::Broken(broken) => {
                         self.set_aside(&broken, false).await?;
-                        listed.extend((which != Which::Open).then(|| Err(broken.unreadable())));
+                        listed.extend(which.includes_unreadable().then(|| Err(broken.unreadable())));
                     }
                 }
             }
@@ -193,7 +188,7 @@ impl Store for RedisStore {
 
     async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {

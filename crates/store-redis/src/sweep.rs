@@ -211,8 +211,9 @@ impl Inner {
         let name = |what| self.layout.name(partition, what);
         let (now, limit, records) = (now.to_string(), limit.to_string(), self.layout.records(partition));
         let takings = self.layout.takings(partition);
-        let args = [records.as_bytes(), now.as_bytes(), limit.as_bytes(), takings.as_bytes()];
-        let keys = [name("desk"), name("forget"), name("open"), name("rest"), name("dead")];
+        let of = self.layout.lists_of_tenants(partition);
+        let args = [records.as_bytes(), now.as_bytes(), limit.as_bytes(), takings.as_bytes(), of.as_bytes()];
+        let keys = [name("desk"), name("forget"), name("open"), name("rest"), name("dead"), name("tenants")];
         let answer = self.run(&self.scripts.purge, &keys, &args).await?;
         let [removed, cleaned] = <[Value; 2]>::try_from(answer.rest).map_err(|_| Trouble::Garbled)?;
         Ok((number(&removed)?, number(&cleaned)?))

@@ -76,6 +76,11 @@ pub enum OpenError {
     )]
     Newer { address: String, found: u64, known: u64 },
     #[error(
+        "the store in {address} has layout {found}, and this version of Quittance needs layout {known}: let the version that \
+         made it finish its orders, and choose another prefix with ?prefix="
+    )]
+    Older { address: String, found: u64, known: u64 },
+    #[error(
         "{address} holds something under our prefix that is no store of ours: choose another with ?prefix="
     )]
     NotOurs { address: String },

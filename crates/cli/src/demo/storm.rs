@@ -268,7 +268,7 @@ async fn read_store(store: &Path) -> Result<(Vec<Arc<Order>>, usize, Tally), Tro
     let node = Quittance::builder().embedded(store).open().await.map_err(|error| trouble(&error))?;
     let (mut orders, mut unreadable, mut after) = (Vec::new(), 0, None);
     loop {
-        let page = node.list(Which::All, after.as_ref(), 1000).await.map_err(|error| trouble(&error))?;
+        let page = node.list(Which::ALL, after.as_ref(), 1000).await.map_err(|error| trouble(&error))?;
         if page.is_empty() {
             break;
         }

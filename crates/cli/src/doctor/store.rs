@@ -112,7 +112,7 @@ struct Counts {
 impl Counts {
     async fn of(store: &dyn Store) -> Result<Self, StoreError> {
         let mut counts = Self::default();
-        for which in [Which::Open, Which::Dead] {
+        for which in [Which::OPEN, Which::DEAD] {
             let mut after = None;
             loop {
                 let page = store.list(which, after.as_ref(), PAGE).await?;
@@ -121,7 +121,7 @@ impl Counts {
                 for found in page {
                     match (found, which) {
                         (Err(_), _) => counts.unreadable += 1,
-                        (Ok(_), Which::Open) => counts.open += 1,
+                        (Ok(_), Which::OPEN) => counts.open += 1,
                         (Ok(_), _) => counts.dead += 1,
                     }
                 }

@@ -315,7 +315,7 @@ fn into_order(line: Line, config: &Config) -> Result<Order, String> {
 
 /// Every order ends by its own deadline, so this does.
 async fn until_settled(node: &Quittance) {
-    while node.list(Which::Open, None, 1).await.map_or(true, |open| !open.is_empty()) {
+    while node.list(Which::OPEN, None, 1).await.map_or(true, |open| !open.is_empty()) {
         tokio::time::sleep(SETTLED_LOOK).await;
     }
 }

@@ -26,15 +26,15 @@ impl Census {
     async fn of(store: &dyn Store) -> Result<Self, StoreError> {
         let (mut census, mut after) = (Self::default(), None);
         loop {
-            let page = store.list(Which::All, after.as_ref(), PAGE).await?;
+            let page = store.list(Which::ALL, after.as_ref(), PAGE).await?;
             let Some(last) = page.last() else { return Ok(census) };
             after = Some(last.as_ref().map_or_else(|broken| broken.key, |found| found.order.key));
             census.all += page.len();
             for found in &page {
                 match found {
                     Ok(found) => {
-                        census.open += usize::from(Which::Open.includes(&found.order));
-                        census.dead += usize::from(Which::Dead.includes(&found.order));
+                        census.open += usize::from(Which::OPEN.includes(&found.order));
+                        census.dead += usize::from(Which::DEAD.includes(&found.order));
                     }
                     Err(_) => census.unreadable += 1,
                 }

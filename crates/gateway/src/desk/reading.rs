@@ -142,11 +142,10 @@ impl Desk {
         }
     }
 
-    /// Orders of one tenant, or of all for the operator, in the order of their keys; and where to go on, if there are more.
+    /// Orders that callers have placed, in the order of their keys; and where to go on, if there are more.
     pub async fn list(
         &self,
-        tenant: Option<&str>,
-        which: Which,
+        which: Which<'_>,
         after: Option<Key>,
         limit: usize,
     ) -> Result<(Vec<Arc<Order>>, Option<Key>), StoreError> {
@@ -159,7 +158,7 @@ impl Desk {
                 after =
                     Some(found.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
                 let Ok(found) = found else { continue };
-                if tenant.is_none_or(|tenant| is_his(&found.order, tenant)) {
+                if found.order.terms.slot.is_none() {
                     listed.push(found.order);
                 }
                 if listed.len() == limit {

@@ -162,7 +162,7 @@ impl Looks {
     }
 
     async fn count_phases(&mut self, desk: &Desk) -> Result<(), quittance_ports::StoreError> {
-        let open = desk.engine().list(Which::Open, None, PHASES_MAX).await?;
+        let open = desk.engine().list(Which::OPEN, None, PHASES_MAX).await?;
         let mut phases = Phases::default();
         open.iter().flatten().for_each(|found| phases.count(&found.order.phase));
         let counted = open.len() as u64;

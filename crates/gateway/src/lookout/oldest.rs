@@ -33,7 +33,7 @@ impl Oldest {
             }
             *self = Self { after: self.after, ..Self::default() };
         }
-        let page = desk.engine().list(Which::Dead, self.after.as_ref(), PAGE).await?;
+        let page = desk.engine().list(Which::DEAD, self.after.as_ref(), PAGE).await?;
         for found in page.iter().flatten() {
             let Some(letter) = found.order.letter() else { continue };
             if self.this.is_none_or(|(since, _)| letter.since < since) {

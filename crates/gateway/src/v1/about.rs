@@ -292,7 +292,7 @@ pub(super) struct Readiness {
 )]
 pub(super) async fn ready(State(room): State<Room>) -> Response {
     let serving = room.ready.load(Ordering::Relaxed);
-    let asked = room.desk.engine().list(Which::Open, None, 1);
+    let asked = room.desk.engine().list(Which::OPEN, None, 1);
     // One that can be read and not written shows only when something is written.
     let store = tokio::time::timeout(STORE_WAIT, asked).await.is_ok_and(|listed| listed.is_ok())
         && !room.desk.engine().store_was_away(STORE_TROUBLE);

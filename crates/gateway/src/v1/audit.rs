@@ -164,7 +164,7 @@ impl Room {
         let currency = self.desk.engine().currency().to_owned();
         let (mut entries, mut unreadable) = (Vec::new(), 0);
         for _ in 0..PAGES_MAX {
-            let page = self.desk.engine().list(Which::All, after.as_ref(), PAGE).await?;
+            let page = self.desk.engine().list(Which::ALL, after.as_ref(), PAGE).await?;
             let is_last = page.len() < PAGE;
             for found in page {
                 let order = match found {

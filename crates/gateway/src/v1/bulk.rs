@@ -290,7 +290,7 @@ impl Room {
             unreadable: 0,
             next: None,
         };
-        let mut walk = Walk::new(Which::Dead, asked.after);
+        let mut walk = Walk::new(Which::DEAD, asked.after);
         loop {
             let page = walk.page(self).await?;
             if page.is_empty() {

@@ -69,7 +69,7 @@ impl Room {
     async fn letters(&self, asked: AskedLetters) -> Result<Letters, StoreError> {
         let now = self.desk.clock().now();
         let prices = self.prices().await?;
-        let mut walk = Walk::new(Which::Dead, asked.after);
+        let mut walk = Walk::new(Which::DEAD, asked.after);
         let mut orders = Vec::new();
         loop {
             let page = walk.page(self).await?;
@@ -300,7 +300,7 @@ pub(super) async fn export(
     asked: AskedLetters,
 ) -> Result<Response, Refused> {
     let _permit = room.stream_seat(None)?;
-    let walk = Walk::without_end(Which::Dead, asked.after);
+    let walk = Walk::without_end(Which::DEAD, asked.after);
     let export = Export { room, filter: asked.filter, walk, is_over: false, _permit };
     let lines = stream::unfold(export, |mut export| async {
         let lines = export.lines().await?;

@@ -144,7 +144,7 @@ impl Room {
         wanted: &Wanted,
         now: Timestamp,
     ) -> Result<FoundOrders, StoreError> {
-        let mut walk = Walk::new(Which::All, wanted.after.or_else(|| prefix.before()));
+        let mut walk = Walk::new(Which::ALL, wanted.after.or_else(|| prefix.before()));
         let mut orders = Vec::new();
         loop {
             let page = walk.page(self).await?;
@@ -174,7 +174,7 @@ impl Room {
                 || terms.tenant.eq_ignore_ascii_case(&wanted.text)
                 || terms.kind.eq_ignore_ascii_case(&wanted.text)
         };
-        let mut walk = Walk::new(Which::All, wanted.after);
+        let mut walk = Walk::new(Which::ALL, wanted.after);
         let mut orders = Vec::new();
         loop {
             let page = walk.page(self).await?;

@@ -246,18 +246,18 @@ pub(super) type Record = Result<Versioned, Unreadable>;
 
 /// Records one after the other, from where somebody stopped, a bounded number of them.
 pub(super) struct Walk {
-    pub(super) which: Which,
+    pub(super) which: Which<'static>,
     pub(super) after: Option<Key>,
     left: usize,
     is_over: bool,
 }
 
 impl Walk {
-    pub(super) fn new(which: Which, after: Option<Key>) -> Self {
+    pub(super) fn new(which: Which<'static>, after: Option<Key>) -> Self {
         Self { which, after, left: RECORDS_MAX, is_over: false }
     }
 
-    pub(super) fn without_end(which: Which, after: Option<Key>) -> Self {
+    pub(super) fn without_end(which: Which<'static>, after: Option<Key>) -> Self {
         Self { left: usize::MAX, ..Self::new(which, after) }
     }
 

@@ -205,14 +205,14 @@ pub(super) async fn list(
     asked: Asked,
 ) -> Result<Response, Refused> {
     let Asked { which, after, limit } = asked;
-    let tenant = caller.tenant.name();
-    let (root, list) = (room.desk.outbound().settings().root_secret, CursorOf { tenant, which });
+    let which = which.of(caller.tenant.name());
+    let (root, list) = (room.desk.outbound().settings().root_secret, CursorOf(which));
     let not_ours = || Refused::bad("after", "`after` is the `next` of the page before, of the same list.");
     let after = match after {
         Some(cursor) => Some(list.open(&root, &cursor).ok_or_else(not_ours)?),
         None => None,
     };
-    let listed = room.desk.list(Some(tenant), which, after, limit).await;
+    let listed = room.desk.list(which, after, limit).await;
     let (orders, next) = listed.map_err(|error| store_trouble(&error))?;
     let now = room.desk.clock().now();
     let orders = orders.iter().map(|order| OrderInShort::of(order, now)).collect();

@@ -36,7 +36,7 @@ pub(super) struct OutcomeQuery {
 }
 
 pub(super) struct Wanted {
-    which: Which,
+    which: Which<'static>,
     after: Option<Key>,
 }
 

@@ -25,11 +25,11 @@ pub(super) enum Listed {
 }
 
 impl Listed {
-    pub(super) const fn which(self) -> Which {
+    pub(super) const fn which(self) -> Which<'static> {
         match self {
-            Self::Open => Which::Open,
-            Self::Dead => Which::Dead,
-            Self::All => Which::All,
+            Self::Open => Which::OPEN,
+            Self::Dead => Which::DEAD,
+            Self::All => Which::ALL,
         }
     }
 }
@@ -52,7 +52,7 @@ pub(super) struct PageQuery {
 
 /// What it means.
 pub(super) struct Asked {
-    pub(super) which: Which,
+    pub(super) which: Which<'static>,
     pub(super) after: Option<String>,
     pub(super) limit: usize,
 }

@@ -225,7 +225,7 @@ async fn what_a_pool_has_bought_is_no_tenants_before_he_has_taken_it() {
     assert_eq!(room.get("/v1/me").await.order(200)["open_orders"], 0);
     room.call_back("hold-pool", "token").await;
 
-    let listed = room.engine.list(quittance_ports::Which::All, None, 10).await.unwrap();
+    let listed = room.engine.list(quittance_ports::Which::ALL, None, 10).await.unwrap();
     let refills: Vec<_> = listed.into_iter().map(|found| found.unwrap().order.key).collect();
     assert_eq!(refills.len(), 2);
     for key in refills {

@@ -61,6 +61,32 @@ async fn another_tenants_order_is_no_order_at_all() {
     assert_eq!(room.get(&path).await.order(200)["status"], "pending");
 }
 
+/// Neither what a list says nor what it costs depends on what others have ordered.
+#[tokio::test]
+async fn a_list_reads_the_orders_of_its_tenant_and_of_nobody_else() {
+    let room = Room::new().await;
+    for n in 0..300 {
+        room.place(&format!("hold-{n}")).await.order(202);
+    }
+    for n in 0..3 {
+        room.ask(Ask::post("/v1/orders", &order(&format!("hold-{n}"))).key(BERT)).await.order(202);
+    }
+    let list = async |query: &str| {
+        drop(room.store_calls());
+        let page = room.ask(Ask::get(format!("/v1/orders?{query}")).key(BERT)).await.order(200);
+        (page, room.store_calls())
+    };
+    let (all, calls) = list("status=all").await;
+    assert_eq!((all["orders"].as_array().unwrap().len(), &all["next"]), (3, &json!(null)));
+    assert_eq!(calls, ["list"]);
+    let (first, calls) = list("status=open&limit=2").await;
+    assert_eq!((first["orders"].as_array().unwrap().len(), calls), (2, vec!["list"]));
+    let (rest, calls) = list(&format!("status=open&after={}", first["next"].as_str().unwrap())).await;
+    assert_eq!((rest["orders"].as_array().unwrap().len(), calls), (1, vec!["list"]));
+    assert_eq!(rest["next"], json!(null));
+    assert_eq!(list("status=dead").await, (json!({ "orders": [] }), vec!["list"]));
+}
+
 #[tokio::test]
 async fn limits_are_kept_and_told() {
     let mut anna = TenantSettings::new("anna", KeyDigest::of(ANNA));

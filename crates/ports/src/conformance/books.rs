@@ -187,8 +187,8 @@ pub async fn a_census_counts_who_is_open_and_who_waits_for_a_person(store: Arc<d
     let (mut open, mut dead) = (0, 0);
     for sample in samples::every_phase() {
         create(&*store, &sample.order).await;
-        open += u64::from(Which::Open.includes(&sample.order));
-        dead += u64::from(Which::Dead.includes(&sample.order));
+        open += u64::from(Which::OPEN.includes(&sample.order));
+        dead += u64::from(Which::DEAD.includes(&sample.order));
     }
     assert!(open > 0 && dead > 0, "{open} open, {dead} dead");
     assert_eq!(store.census().await.expect(AVAILABLE), Census { open, dead });

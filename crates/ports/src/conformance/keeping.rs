@@ -1,16 +1,16 @@
 //! What is listed, and what may be forgotten: never what is open, never a dead letter.
 
 use super::samples::{self, POLICY, START, Sample, after, draft, riddle};
-use super::{AVAILABLE, create, list, write};
-use crate::store::{Store, Versioned, Which};
-use quittance_lifecycle::{Event, Key, Policy, Timestamp};
+use super::{AVAILABLE, commit, create, list, write};
+use crate::store::{Commit, Store, Version, Versioned, Which};
+use quittance_lifecycle::{Event, Key, Order, Policy, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// An hour after [`samples::failed`] orders of the first seconds have failed.
 const LATER: u64 = 3600;
 
-async fn listed(store: &dyn Store, which: Which) -> Vec<Key> {
+async fn listed(store: &dyn Store, which: Which<'_>) -> Vec<Key> {
     let all = list(store, which, None, 1000).await;
     all.iter().map(|found| found.order.key).collect()
 }
@@ -25,6 +25,21 @@ async fn fail_at(store: &dyn Store, seconds: &[u64]) -> Vec<Key> {
     keys
 }
 
+/// A list, page after page.
+async fn pages(store: &dyn Store, which: Which<'_>, page: usize) -> Vec<Versioned> {
+    let mut seen: Vec<Versioned> = Vec::new();
+    loop {
+        let after = seen.last().map(|found| found.order.key);
+        let more = list(store, which, after.as_ref(), page).await;
+        assert!(more.len() <= page);
+        assert!(seen.len() <= 10_000, "a list comes to an end");
+        if more.is_empty() {
+            return seen;
+        }
+        seen.extend(more);
+    }
+}
+
 /// Page after page, in the order of the keys, of every sort.
 pub async fn a_list_pages_through_everything_once(store: Arc<dyn Store>) {
     let mut all = Vec::new();
@@ -35,28 +50,75 @@ pub async fn a_list_pages_through_everything_once(store: Arc<dyn Store>) {
         all.push(Versioned { version, order });
     }
     all.sort_by_key(|found| found.order.key);
-    for which in [Which::All, Which::Open, Which::Dead] {
+    for which in [Which::ALL, Which::OPEN, Which::DEAD] {
         let wanted: Vec<_> = all.iter().filter(|found| which.includes(&found.order)).cloned().collect();
         for page in [1, 3, wanted.len(), 1000] {
-            let mut seen: Vec<Versioned> = Vec::new();
-            loop {
-                let after = seen.last().map(|found| found.order.key);
-                let more = list(&*store, which, after.as_ref(), page).await;
-                assert!(more.len() <= page);
-                assert!(seen.len() <= wanted.len(), "a list comes to an end");
-                if more.is_empty() {
-                    break;
-                }
-                seen.extend(more);
-            }
-            assert_eq!(seen, wanted, "{which:?}, {page} at a time");
+            assert_eq!(pages(&*store, which, page).await, wanted, "{which:?}, {page} at a time");
         }
         assert_eq!(list(&*store, which, None, 0).await, []);
     }
     // The key after which to go on need not be one of an order that is there.
     let from = Key([0x80; 32]);
     let rest: Vec<_> = all.iter().filter(|found| found.order.key > from).cloned().collect();
-    assert_eq!(list(&*store, Which::All, Some(&from), 1000).await, rest);
+    assert_eq!(list(&*store, Which::ALL, Some(&from), 1000).await, rest);
+}
+
+/// Of every sort, page after page, wherever its orders stand between those of others; and nobody else's.
+pub async fn a_tenants_list_holds_its_own_orders_and_no_others(store: Arc<dyn Store>) {
+    const TENANTS: [&str; 4] = ["alice", "alic", "alice\u{0}", "O'Hara & S\u{f8}n:open"];
+    let mut all = Vec::new();
+    for (n, tenant) in (0..8).flat_map(|n| TENANTS.map(|tenant| (n, tenant))) {
+        let (now, name) = (after(n), format!("{tenant} {n}"));
+        let made = [samples::solving, samples::dead, samples::failed].map(|make| make(&name, now).order);
+        for (sort, order) in made.iter().enumerate() {
+            let key = Key::chosen(tenant, &format!("{n} {sort}"));
+            let order = samples::of_tenant(&Order { key, ..(**order).clone() }, tenant);
+            let version = create(&*store, &order).await;
+            all.push(Versioned { version, order });
+        }
+    }
+    all.sort_by_key(|found| found.order.key);
+    for which in [Which::ALL, Which::OPEN, Which::DEAD] {
+        for which in TENANTS.map(|tenant| which.of(tenant)) {
+            let wanted: Vec<_> = all.iter().filter(|found| which.includes(&found.order)).cloned().collect();
+            assert!(wanted.len() >= 8, "{which:?}");
+            for page in [1, 5, 1000] {
+                assert_eq!(pages(&*store, which, page).await, wanted, "{which:?}, {page} at a time");
+            }
+        }
+        assert_eq!(list(&*store, which.of("ali"), None, 1000).await, []);
+        assert_eq!(list(&*store, which.of("alice").of("nobody"), None, 1000).await, []);
+    }
+}
+
+/// The list of a tenant follows each write and each purge, as the list of all does.
+pub async fn a_tenants_list_follows_each_write(store: Arc<dyn Store>) {
+    let of = |sample: Sample, tenant| samples::of_tenant(&sample.order, tenant);
+    let lists = async || {
+        let mut lists = Vec::new();
+        for tenant in ["alice", "bob"] {
+            for which in [Which::ALL, Which::OPEN, Which::DEAD] {
+                lists.push(listed(&*store, which.of(tenant)).await.len());
+            }
+        }
+        lists
+    };
+    let version = create(&*store, &of(samples::solving("order", START), "alice")).await;
+    assert_eq!(lists().await, [1, 1, 0, 0, 0, 0]);
+    let version = write(&*store, version, &of(samples::dead("order", START), "alice")).await;
+    assert_eq!(lists().await, [1, 0, 1, 0, 0, 0]);
+    let version = write(&*store, version, &of(samples::queued("order", START), "alice")).await;
+    assert_eq!(lists().await, [1, 1, 0, 0, 0, 0]);
+    let lost = commit(&*store, Version::ABSENT, &of(samples::queued("order", START), "bob")).await;
+    assert!(matches!(lost, Commit::Conflict(Some(_))), "{lost:?}");
+    assert_eq!(lists().await, [1, 1, 0, 0, 0, 0], "who loses is listed nowhere");
+    // Nobody gives an order to another tenant, but a store knows no rule.
+    let version = write(&*store, version, &of(samples::queued("order", START), "bob")).await;
+    assert_eq!(lists().await, [0, 0, 0, 1, 1, 0]);
+    write(&*store, version, &of(samples::failed("order", START), "bob")).await;
+    assert_eq!(lists().await, [0, 0, 0, 1, 0, 0]);
+    assert_eq!(store.purge(after(LATER), 10).await.expect(AVAILABLE), 1);
+    assert_eq!(lists().await, [0; 6]);
 }
 
 /// However long ago they were written.
@@ -72,7 +134,7 @@ pub async fn purge_removes_only_what_may_be_forgotten(store: Arc<dyn Store>) {
     let removed = store.purge(after(1_000_000), 1000).await.expect(AVAILABLE);
     assert_eq!(removed, forgotten.len());
     kept.sort_unstable();
-    assert_eq!(listed(&*store, Which::All).await, kept);
+    assert_eq!(listed(&*store, Which::ALL).await, kept);
     for key in &forgotten {
         assert_eq!(store.load(key).await.expect(AVAILABLE), None);
     }
@@ -88,10 +150,10 @@ pub async fn purge_stops_at_its_limit_and_begins_with_the_oldest(store: Arc<dyn 
     assert_eq!(purge(LATER + 100, 2).await, 2);
     let mut left = vec![keys[0], keys[4], keys[2]];
     left.sort_unstable();
-    assert_eq!(listed(&*store, Which::All).await, left);
+    assert_eq!(listed(&*store, Which::ALL).await, left);
     assert_eq!(purge(LATER + 30, 10).await, 1, "at its moment, and not those after it");
     assert_eq!(purge(LATER + 100, 10).await, 2);
-    assert_eq!(listed(&*store, Which::All).await, []);
+    assert_eq!(listed(&*store, Which::ALL).await, []);
 }
 
 /// What could be forgotten once, and was placed again since, is somebody's order.
@@ -118,7 +180,7 @@ pub async fn only_what_nobody_can_read_is_discarded(store: Arc<dyn Store>) {
         assert!(!store.discard(&order.key).await.expect(AVAILABLE), "{}", order.phase.name());
     }
     assert!(!store.discard(&Key([7; 32])).await.expect(AVAILABLE), "nothing was ever there");
-    assert_eq!(list(&*store, Which::All, None, 1000).await, all);
+    assert_eq!(list(&*store, Which::ALL, None, 1000).await, all);
     assert_eq!(store.census().await.expect(AVAILABLE), census);
     let due = store.claim_due(after(1_000_000), after(1_000_060), 1000).await.expect(AVAILABLE);
     let waiting = all.iter().filter(|found| found.order.due().is_some()).count();

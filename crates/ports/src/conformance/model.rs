@@ -18,6 +18,7 @@ use std::time::Duration;
 
 const NAMES: usize = 16;
 const PAGES: usize = 2;
+const TENANTS: [&str; 3] = ["O'Hara & S\u{f8}n", "alice", ""];
 const WATCHES_MAX: usize = 6;
 
 /// A thousand operations of one seed; a store's own tests may run [`random_operations`] with many more.
@@ -230,7 +231,8 @@ impl Model {
                 let mut draft = samples::draft(&self.page());
                 draft.idempotency_key = Some(name.into());
                 let checked = draft.check(&kind, KeySettings::default(), &POLICY, self.now, 0);
-                let (key, terms) = checked.expect("samples ask for nothing wrong");
+                let (key, mut terms) = checked.expect("samples ask for nothing wrong");
+                terms.tenant = self.dice.one_of(&TENANTS).into();
                 (key, Arc::new(terms))
             }
         };
@@ -240,12 +242,13 @@ impl Model {
         }
     }
 
-    /// Straight to the shelf, from wherever it was: a store knows no rule, and left to life alone the dice would
-    /// seldom put two answers on the same shelf.
+    /// Straight to the shelf, from wherever and whosever it was: a store knows no rule, and left to life alone the dice
+    /// would seldom put two answers on the same shelf.
     fn stock(&mut self, name: &str) -> Advance {
         let spoils = self.now + Duration::from_secs(self.dice.one_of(&[1, 30, 60, 120]));
         let stocked = samples::stocked(name, &self.page(), spoils);
-        Advance { next: Arc::unwrap_or_clone(stocked.order), tally: stocked.tally, effect: None }
+        let order = samples::of_tenant(&stocked.order, self.dice.one_of(&TENANTS));
+        Advance { next: Arc::unwrap_or_clone(order), tally: stocked.tally, effect: None }
     }
 
     fn event(&mut self, order: &Order) -> Option<Event> {
@@ -309,7 +312,8 @@ impl Model {
     }
 
     async fn list(&mut self) {
-        let which = self.dice.one_of(&[Which::All, Which::Open, Which::Dead]);
+        let which = self.dice.one_of(&[Which::ALL, Which::OPEN, Which::DEAD]);
+        let which = if self.dice.below(2) == 0 { which } else { which.of(self.dice.one_of(&TENANTS)) };
         let after = (self.dice.below(2) == 0).then(|| self.key());
         let limit = self.limit();
         let ours = super::list(&self.reference, which, after.as_ref(), limit).await;

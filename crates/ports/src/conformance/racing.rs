@@ -105,7 +105,7 @@ pub async fn a_lost_race_changes_nothing(store: Arc<dyn Store>) {
 
 /// All that can be seen of a store without changing it.
 async fn everything(store: &dyn Store, page: &str, day: Day) -> impl PartialEq + std::fmt::Debug + use<> {
-    let records = list(store, Which::All, None, 100).await;
+    let records = list(store, Which::ALL, None, 100).await;
     let shelf: Vec<Key> = store.shelf(&samples::target(page), START, 100).await.expect(AVAILABLE);
     // A claim for nobody tells the next alarm and hides nothing.
     let alarm = store.claim_due(START, START, 0).await.expect(AVAILABLE).next;

@@ -24,7 +24,7 @@ pub async fn a_record_written_is_read_back_the_same(store: Arc<dyn Store>) {
         assert_eq!(loaded.as_ref(), Some(versioned), "{}", versioned.order.phase.name());
     }
     written.sort_by_key(|versioned| versioned.order.key);
-    let listed = list(&*store, Which::All, None, written.len() + 1).await;
+    let listed = list(&*store, Which::ALL, None, written.len() + 1).await;
     assert_eq!(listed, written, "and a list shows them as they are");
 }
 
@@ -57,7 +57,7 @@ pub async fn a_write_replaces_the_record(store: Arc<dyn Store>) {
         version = write(&*store, version, &order).await;
         let loaded = store.load(&order.key).await.expect(AVAILABLE);
         assert_eq!(loaded, Some(Versioned { version, order }));
-        assert_eq!(list(&*store, Which::All, None, 10).await.len(), 1, "it is one record");
+        assert_eq!(list(&*store, Which::ALL, None, 10).await.len(), 1, "it is one record");
     }
 }
 

@@ -4,7 +4,7 @@
 use quittance_lifecycle::{
     Decision, Delivery, Draft, Event, Evidence, Fault, FaultClass, Field, Gate, Goods, HostRules, Identity,
     Key, KeySettings, Kind, Listener, Money, Order, Pace, Placement, Policy, PollOutcome, Reuse, Shape,
-    SubmitOutcome, Tally, Target, Telling, Timestamp, Value, Word, place, transition,
+    SubmitOutcome, Tally, Target, Telling, Terms, Timestamp, Value, Word, place, transition,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -173,6 +173,13 @@ pub fn draft(page: &str) -> Draft {
         .with("words", "a \"quoted\" \\ line\r\n\u{0} \u{4f60}\u{597d}")
         .with("nothing", "")
         .with("raw", Value::Bytes((0..=255).collect()))
+}
+
+/// The same order, if this tenant had placed it.
+#[must_use]
+pub fn of_tenant(order: &Order, tenant: &str) -> Arc<Order> {
+    let terms = Terms { tenant: tenant.into(), ..(*order.terms).clone() };
+    Arc::new(Order { terms: Arc::new(terms), ..order.clone() })
 }
 
 /// Placed, and due at this moment.

@@ -50,7 +50,7 @@ pub async fn what_is_taken_stands_as_if_it_had_been_claimed(store: Arc<dyn Store
     assert_eq!(*found.order, expected);
     assert!(found.version > before);
     assert_eq!(store.load(&expected.key).await.expect(AVAILABLE), Some(found.clone()));
-    assert_eq!(super::list(store, crate::store::Which::All, None, 9).await, core::slice::from_ref(&found));
+    assert_eq!(super::list(store, crate::store::Which::ALL, None, 9).await, core::slice::from_ref(&found));
     let day = Day::of(START);
     let books = store.books(day, day).await.expect(AVAILABLE);
     assert_eq!(books, [(Line::of(&expected, START), one())], "and it is in the books");

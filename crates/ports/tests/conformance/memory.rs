@@ -92,7 +92,7 @@ fn the_same_seed_leaves_the_same_records() {
     let live = || {
         let store = MemoryStore::default();
         now(model::random_operations(Arc::new(store.clone()), 42, 2000));
-        now(store.list(Which::All, None, 1000)).unwrap()
+        now(store.list(Which::ALL, None, 1000)).unwrap()
     };
     let once = live();
     assert!(!once.is_empty());

@@ -359,13 +359,23 @@ impl Store for Naive {
 
     async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
-        let which = if self.commits(Crime::ListIgnoresWhich) { Which::All } else { which };
-        let mut found: Vec<Versioned> = self.rows().into_iter().map(|row| row.found).collect();
-        found.retain(|found| which.includes(&found.order));
+        let which = match self.crime {
+            Some(Crime::ListIgnoresWhich) => Which { standing: None, ..which },
+            Some(Crime::ListOfEverybody) => Which { tenant: None, ..which },
+            _ => which,
+        };
+        let is_of = |row: &Row| {
+            let tenant = &self.indexed(row, Crime::TenantAsFirstWritten).terms.tenant;
+            which.tenant.is_none_or(|wanted| wanted == tenant)
+        };
+        let mut rows = self.rows();
+        rows.retain(is_of);
+        let mut found: Vec<Versioned> = rows.into_iter().map(|row| row.found).collect();
+        found.retain(|found| Which { tenant: None, ..which }.includes(&found.order));
         found.retain(|found| match after {
             Some(after) if self.commits(Crime::ListRepeatsTheLast) => found.order.key >= *after,
             Some(after) => found.order.key > *after,
@@ -449,7 +459,7 @@ impl Store for Naive {
 
     async fn census(&self) -> Result<Census, StoreError> {
         let count = async |which| Ok::<_, StoreError>(self.list(which, None, usize::MAX).await?.len() as u64);
-        let open = count(if self.commits(Crime::CensusCountsAll) { Which::All } else { Which::Open }).await?;
-        Ok(Census { open, dead: count(Which::Dead).await? })
+        let open = count(if self.commits(Crime::CensusCountsAll) { Which::ALL } else { Which::OPEN }).await?;
+        Ok(Census { open, dead: count(Which::DEAD).await? })
     }
 }

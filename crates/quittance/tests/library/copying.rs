@@ -103,7 +103,7 @@ async fn books(opened: &Opened) -> Vec<(Line, Tally)> {
 }
 
 async fn orders(opened: &Opened) -> Vec<Arc<Order>> {
-    let listed = opened.store.list(Which::All, None, 10_000).await.unwrap();
+    let listed = opened.store.list(Which::ALL, None, 10_000).await.unwrap();
     listed.into_iter().map(|found| found.unwrap().order).collect()
 }
 

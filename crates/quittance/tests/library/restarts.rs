@@ -80,7 +80,7 @@ async fn a_dead_letter_can_be_seen_replayed_and_dropped_and_the_books_say_so() {
     let told = ticket.wait().await.unwrap_err();
     assert!(told.to_string().contains("ERROR_NEVER_SEEN_BEFORE"), "{told}");
     assert_eq!(room.ledger().totals.requests["in.php"], 3, "a code that nobody knows is tried twice more");
-    let dead = node.list(Which::Dead, None, 10).await.unwrap();
+    let dead = node.list(Which::DEAD, None, 10).await.unwrap();
     assert_eq!(dead.len(), 1);
     room.simulator.script(Vec::new()).unwrap();
     assert!(node.replay(&ticket.order()).await.unwrap());

@@ -146,7 +146,7 @@ impl World {
 
     /// Every order on record.
     pub(crate) fn orders(&self) -> Vec<Arc<Order>> {
-        let found = self.store.truth().list(Which::All, None, usize::MAX).now_or_never().and_then(Result::ok);
+        let found = self.store.truth().list(Which::ALL, None, usize::MAX).now_or_never().and_then(Result::ok);
         found.expect("the orders can be read").into_iter().flatten().map(|found| found.order).collect()
     }
 }

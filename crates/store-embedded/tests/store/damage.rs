@@ -60,11 +60,11 @@ impl Scene {
         }
         assert!(store.unreadable().iter().any(|unreadable| unreadable.key == key));
 
-        for (which, shown) in [(Which::All, 5), (Which::Dead, 0), (Which::Open, 5)] {
+        for (which, shown) in [(Which::ALL, 5), (Which::DEAD, 0), (Which::OPEN, 5)] {
             let (good, bad): (Vec<_>, Vec<_>) =
                 now(store.list(which, None, 100)).unwrap().into_iter().partition(Result::is_ok);
             assert_eq!(good.len(), shown, "{which:?}");
-            assert_eq!(bad.iter().any(|found| found.as_ref().unwrap_err().key == key), which != Which::Open);
+            assert_eq!(bad.iter().any(|found| found.as_ref().unwrap_err().key == key), which != Which::OPEN);
         }
         for other in &self.others {
             assert_eq!(now(store.load(&other.order.key)).unwrap().as_ref(), Some(other));
@@ -103,7 +103,7 @@ impl Scene {
     /// Only those are there that can be read: the others, and so many more.
     fn check_gone(&self, store: &EmbeddedStore, more: usize) {
         let all = self.others.len() + more;
-        for (which, shown) in [(Which::All, all), (Which::Open, all), (Which::Dead, 0)] {
+        for (which, shown) in [(Which::ALL, all), (Which::OPEN, all), (Which::DEAD, 0)] {
             let listed = now(store.list(which, None, 100)).unwrap();
             assert_eq!(listed.iter().filter(|found| found.is_ok()).count(), shown, "{which:?}");
             assert_eq!(listed.len(), shown, "{which:?}");
@@ -304,7 +304,7 @@ fn what_rots_while_the_store_is_open_is_noticed_when_it_is_read() {
         |store, scene| drop(now(store.load(&scene.rotten.key)).unwrap_err()),
         |store, scene| drop(commit(store, scene.version, &scene.rotten).unwrap_err()),
         |store, _| {
-            let listed = now(store.list(Which::All, None, 9)).unwrap();
+            let listed = now(store.list(Which::ALL, None, 9)).unwrap();
             assert_eq!(listed.iter().filter(|found| found.is_err()).count(), 1);
         },
         |_, _| {},
@@ -328,7 +328,7 @@ fn what_rots_while_the_store_is_open_is_noticed_when_it_is_read() {
 fn what_rots_while_the_store_is_open_is_discarded_whoever_noticed_it_first() {
     let doors: [fn(&EmbeddedStore, &Scene); 4] = [
         |store, scene| drop(now(store.load(&scene.rotten.key)).unwrap_err()),
-        |store, _| drop(now(store.list(Which::All, None, 9)).unwrap()),
+        |store, _| drop(now(store.list(Which::ALL, None, 9)).unwrap()),
         |store, _| drop(now(store.claim_due(after(1), after(1), 100)).unwrap()),
         |_, _| {},
     ];
@@ -393,7 +393,7 @@ fn a_dead_letter_that_rots_is_still_listed_and_never_purged() {
     drop(store);
     sql(dir.path(), "UPDATE order_records SET record = 'x'");
     let store = EmbeddedStore::open(dir.path()).unwrap();
-    let listed = now(store.list(Which::Dead, None, 9)).unwrap();
+    let listed = now(store.list(Which::DEAD, None, 9)).unwrap();
     let mut keys: Vec<Key> = listed.into_iter().map(|found| found.unwrap_err().key).collect();
     keys.sort_unstable();
     let mut both = [dead.key, failed.key];
@@ -401,7 +401,7 @@ fn a_dead_letter_that_rots_is_still_listed_and_never_purged() {
     assert_eq!(keys, both);
     assert_eq!(now(store.census()).unwrap().dead, 2, "nobody is told that there is nothing to do");
     assert_eq!(now(store.purge(quittance_lifecycle::Timestamp::MAX, 9)).unwrap(), 0);
-    let page = now(store.list(Which::All, Some(&both[0]), 9)).unwrap();
+    let page = now(store.list(Which::ALL, Some(&both[0]), 9)).unwrap();
     assert_eq!(page.len(), 1, "page by page as well");
 }
 
@@ -431,7 +431,7 @@ fn a_log_that_breaks_off_or_ends_in_garbage_opens_with_all_that_was_whole() {
         assert_eq!(store.unreadable(), []);
         let there = |order: &&Arc<Order>| now(store.load(&order.key)).unwrap().is_some();
         let count = orders.iter().take_while(there).count();
-        assert_eq!(now(store.list(Which::All, None, 99)).unwrap().len(), count, "the first of them, no gap");
+        assert_eq!(now(store.list(Which::ALL, None, 99)).unwrap().len(), count, "the first of them, no gap");
         create(&store, &samples::queued("new", START).order);
         count
     };

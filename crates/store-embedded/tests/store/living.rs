@@ -22,7 +22,7 @@ fn commits_that_come_together_share_a_transaction() {
         assert!(matches!(commit, Ok(Commit::Done(_))));
     }
     assert!(store.transactions() <= 250, "500 commits took {} transactions", store.transactions());
-    assert_eq!(now(store.list(Which::All, None, 1000)).unwrap().len(), 500);
+    assert_eq!(now(store.list(Which::ALL, None, 1000)).unwrap().len(), 500);
 }
 
 #[test]
@@ -52,7 +52,7 @@ fn whoever_finds_the_line_full_is_told_that_it_is_not_available() {
     let turned_away = outcomes.iter().filter(|o| matches!(o, Err(StoreError::Unavailable { .. }))).count();
     let done = outcomes.iter().filter(|o| matches!(o, Ok(Commit::Done(_)))).count();
     assert!(turned_away > 0 && done > 0 && turned_away + done == 200, "{turned_away} and {done}");
-    assert_eq!(now(store.list(Which::All, None, 1000)).unwrap().len(), done, "they wrote nothing");
+    assert_eq!(now(store.list(Which::ALL, None, 1000)).unwrap().len(), done, "they wrote nothing");
     create(&store, &samples::queued("later", samples::START).order);
 }
 
@@ -138,7 +138,7 @@ fn keys_that_begin_alike_are_different_orders() {
             }
             assert_eq!(now(store.load(&like(&failed, 9).key)).unwrap(), None);
             let listed = |after: Option<Key>, limit| -> Vec<u8> {
-                let found = now(store.list(Which::All, after.as_ref(), limit)).unwrap();
+                let found = now(store.list(Which::ALL, after.as_ref(), limit)).unwrap();
                 found.into_iter().map(|found| found.unwrap().order.key.0[31]).collect()
             };
             assert_eq!(listed(None, 3), [1, 2, 3]);
@@ -146,7 +146,7 @@ fn keys_that_begin_alike_are_different_orders() {
             assert_eq!(listed(Some(like(&failed, 2).key), 9), [3, 4, 5]);
         }
         assert_eq!(now(store.purge(samples::after(100_000), 2)).unwrap(), 2);
-        let left = now(store.list(Which::All, None, 9)).unwrap();
+        let left = now(store.list(Which::ALL, None, 9)).unwrap();
         let left: Vec<_> = left.into_iter().map(|found| found.unwrap().order.key.0[31]).collect();
         assert_eq!(left, [3, 4, 5], "those that come first went first");
     }

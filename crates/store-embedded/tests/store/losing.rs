@@ -59,7 +59,7 @@ fn check(orders: &[Arc<Order>], dir: &Path) -> usize {
             other => panic!("an acknowledged order is gone without a word: {other:?}"),
         }
     }
-    let listed = now(store.list(Which::Dead, None, 1000)).unwrap();
+    let listed = now(store.list(Which::DEAD, None, 1000)).unwrap();
     assert_eq!(listed.len(), lost, "all that is lost is on the list");
     assert_eq!(store.damage().is_some(), lost > 0);
     let findings = now(store.checkup()).unwrap();

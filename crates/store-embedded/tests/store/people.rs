@@ -116,7 +116,7 @@ fn a_caller_who_was_never_told_is_a_dead_letter_also_when_the_store_is_opened_ag
     create(&store, &samples::solved("told", START).order);
     drop(store);
     let store = EmbeddedStore::open(dir.path()).unwrap();
-    let letters = now(store.list(Which::Dead, None, 9)).unwrap();
+    let letters = now(store.list(Which::DEAD, None, 9)).unwrap();
     let letters: Vec<_> = letters.into_iter().map(|found| found.unwrap().order).collect();
     assert_eq!(letters, [Arc::clone(&untold)]);
     let seen = ask(dir.path(), "SELECT key, cause, buried FROM dead_letters");

@@ -26,12 +26,23 @@ struct Restless {
 struct State {
     store: Option<EmbeddedStore>,
     claimed: BTreeSet<Key>,
+    last_write: Version,
     reopened: usize,
+}
+
+impl State {
+    /// Only a write ends a claim: what a taker is given again is not written.
+    fn note(&mut self, version: Version, key: &Key) {
+        if version > self.last_write {
+            self.last_write = version;
+            self.claimed.remove(key);
+        }
+    }
 }
 
 impl Restless {
     fn new(dir: &Path, settings: Settings) -> Self {
-        let state = State { store: None, claimed: BTreeSet::new(), reopened: 0 };
+        let state = State { store: None, claimed: BTreeSet::new(), last_write: Version::ABSENT, reopened: 0 };
         Self { dir: dir.to_owned(), settings, state: Mutex::new(state), watchers: Watchers::default() }
     }
 
@@ -60,8 +71,8 @@ impl Store for Restless {
         at: Timestamp,
     ) -> Result<Commit, StoreError> {
         let commit = self.store().commit(expected, next, tally, at).await?;
-        if matches!(commit, Commit::Done(_)) {
-            self.state.lock().unwrap().claimed.remove(&next.key);
+        if let Commit::Done(version) = &commit {
+            self.state.lock().unwrap().note(*version, &next.key);
             if !next.is_awaited() {
                 self.watchers.wake(&next.key);
             }
@@ -86,7 +97,7 @@ impl Store for Restless {
     ) -> Result<Option<Versioned>, StoreError> {
         let taken = self.store().take(target, good_until, by, at, tally).await?;
         if let Some(found) = &taken {
-            self.state.lock().unwrap().claimed.remove(&found.order.key);
+            self.state.lock().unwrap().note(found.version, &found.order.key);
         }
         Ok(taken)
     }
@@ -101,7 +112,7 @@ impl Store for Restless {
 
     async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
@@ -165,7 +176,7 @@ fn everything(store: &EmbeddedStore) -> impl PartialEq + std::fmt::Debug + use<>
     let shelf = now(store.shelf(&samples::target("https://example.com/door"), samples::START, 100)).unwrap();
     let books = now(store.books(Day(0), Day(u64::MAX))).unwrap();
     let next = now(store.claim_due(Timestamp::ZERO, Timestamp::ZERO, 0)).unwrap().next;
-    (list(Which::All), list(Which::Open), list(Which::Dead), shelf, books, next)
+    (list(Which::ALL), list(Which::OPEN), list(Which::DEAD), shelf, books, next)
 }
 
 #[test]
@@ -190,7 +201,7 @@ fn what_is_closed_and_opened_again_is_what_it_was() {
     assert!(!due.is_empty());
     assert!(due.iter().all(|found| found.order.due().is_some_and(|at| at <= later)));
     due.sort_by_key(|found| found.order.key);
-    let waiting: Vec<_> = now(store.list(Which::All, None, 1000)).unwrap();
+    let waiting: Vec<_> = now(store.list(Which::ALL, None, 1000)).unwrap();
     let waiting: Vec<_> =
         waiting.into_iter().map(Result::unwrap).filter(|f| f.order.due().is_some()).collect();
     assert_eq!(due, waiting, "and whoever waits has an alarm");

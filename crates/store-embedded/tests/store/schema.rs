@@ -45,7 +45,7 @@ fn a_store_of_the_first_schema_is_brought_up_to_this_one_with_all_that_it_holds(
     for opened in 0..2 {
         let store = EmbeddedStore::open(dir.path()).unwrap();
         assert_eq!(store.unreadable(), [], "opened {opened} times before");
-        assert_eq!(now(store.list(Which::All, None, 9)).unwrap().len(), 5);
+        assert_eq!(now(store.list(Which::ALL, None, 9)).unwrap().len(), 5);
         let books = now(store.books(Day(0), Day(u64::MAX))).unwrap();
         let mut expected =
             [line(today, "O'Hara", ""), line(today, &tenant, ""), line(Day(today.0 + 1), &tenant, "")]
@@ -102,7 +102,7 @@ fn a_migration_that_fails_leaves_the_store_as_it_was() {
     conn.execute_batch("DROP TABLE tallies_before").unwrap();
     drop(conn);
     let store = EmbeddedStore::open(dir.path()).unwrap();
-    assert_eq!(now(store.list(Which::All, None, 9)).unwrap().len(), 5);
+    assert_eq!(now(store.list(Which::ALL, None, 9)).unwrap().len(), 5);
 }
 
 /// Damage from before is told after it as it was before.
@@ -147,7 +147,7 @@ fn a_store_of_the_second_schema_is_brought_up_to_this_one_with_all_that_it_holds
     for opened in 0..2 {
         let store = EmbeddedStore::open(dir.path()).unwrap();
         assert_eq!(store.unreadable(), [], "opened {opened} times before");
-        assert_eq!(now(store.list(Which::All, None, 9)).unwrap().len(), 3);
+        assert_eq!(now(store.list(Which::ALL, None, 9)).unwrap().len(), 3);
         assert_eq!(now(store.books(Day(0), Day(u64::MAX))).unwrap(), expected);
     }
     assert_eq!(number(dir.path(), "PRAGMA user_version"), 3);

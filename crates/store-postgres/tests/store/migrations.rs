@@ -2,10 +2,12 @@
 
 use super::{create, fresh_schema, open, settings, settings_at};
 use futures_util::future::join_all;
+use quittance_lifecycle::{Key, Order};
 use quittance_ports::conformance::samples::{self, START};
-use quittance_ports::{Store, Version};
+use quittance_ports::{Store, Version, Which};
 use quittance_servers::shared_postgres;
 use quittance_store_postgres::{Migrated, OpenError, PostgresStore, Settings};
+use std::sync::Arc;
 
 fn sql(statement: &str) -> String {
     shared_postgres().sql(statement)
@@ -53,6 +55,38 @@ fn a_schema_that_was_made_with_psql_is_used_as_it_is() {
         let steps = i32::try_from(PostgresStore::migrations().len()).unwrap();
         let again = PostgresStore::migrate(&settings(&schema)).await.unwrap();
         assert_eq!(again, Migrated { from: steps, to: steps, applied: Vec::new() });
+    });
+}
+
+/// Schema 1 did not say beside each record whose order it is.
+#[test]
+fn the_orders_of_an_earlier_schema_are_in_their_tenants_lists() {
+    super::run(async {
+        let schema = fresh_schema();
+        let store = open(settings(&schema)).await;
+        let [alices, bobs, rotten] = ["alice", "bob", "alice"].map(|tenant| {
+            let order = samples::queued(&format!("order of {tenant}"), START).order;
+            samples::of_tenant(&order, tenant)
+        });
+        let rotten = Arc::new(Order { key: Key([7; 32]), ..(*rotten).clone() });
+        for order in [&alices, &bobs, &rotten] {
+            create(&store, order).await;
+        }
+        drop(store);
+        sql(&format!("DROP INDEX {schema}.orders_of_tenant"));
+        sql(&format!("UPDATE {schema}.orders SET tenant = NULL"));
+        sql(&format!("UPDATE {schema}.orders SET terms = 'garbage' WHERE key = '\\x{}'", rotten.key));
+        sql(&format!("DELETE FROM {schema}.schema_versions WHERE version > 1"));
+        let refused = PostgresStore::open(settings(&schema).with_migrate(false)).await.unwrap_err();
+        assert!(matches!(refused, OpenError::Older { found: 1, .. }), "{refused}");
+
+        let store = open(settings(&schema)).await;
+        for order in [&alices, &bobs] {
+            let listed = store.list(Which::ALL.of(&order.terms.tenant), None, 10).await.unwrap();
+            let keys: Vec<Key> = listed.into_iter().map(|found| found.unwrap().order.key).collect();
+            assert_eq!(keys, [order.key]);
+        }
+        assert_eq!(store.list(Which::ALL, None, 10).await.unwrap().len(), 3);
     });
 }
 

@@ -43,8 +43,13 @@ fn a_record_that_cannot_be_read_is_told_once_listed_among_the_dead_and_stops_not
                 listed.iter().filter(|found| found.is_err()).count(),
             )
         };
-        assert_eq!((count(Which::All).await, count(Which::Dead).await), ((1, 1), (0, 1)));
-        assert_eq!(count(Which::Open).await, (1, 0));
+        assert_eq!((count(Which::ALL).await, count(Which::DEAD).await), ((1, 1), (0, 1)));
+        assert_eq!(count(Which::OPEN).await, (1, 0));
+        let tenant = &good.terms.tenant;
+        assert_eq!(
+            (count(Which::ALL.of(tenant)).await, count(Which::DEAD.of(tenant)).await),
+            ((1, 0), (0, 0))
+        );
     });
 }
 
@@ -71,8 +76,8 @@ fn a_record_that_cannot_be_read_is_discarded_and_its_key_is_free_again() {
             assert!(other.discard(&stocked.key).await.unwrap());
             assert!(!store.discard(&stocked.key).await.unwrap(), "it was there once");
             assert_eq!(store.load(&stocked.key).await.unwrap(), None);
-            assert_eq!(store.list(Which::Dead, None, 10).await.unwrap(), []);
-            assert_eq!(store.list(Which::All, None, 10).await.unwrap().len(), 1);
+            assert_eq!(store.list(Which::DEAD, None, 10).await.unwrap(), []);
+            assert_eq!(store.list(Which::ALL, None, 10).await.unwrap().len(), 1);
             assert_eq!(store.census().await.unwrap(), Census { open: 1, dead: 0 });
             let (target, _) = stocked.shelf().unwrap();
             assert_eq!(store.shelf(&target, START, 10).await.unwrap(), []);
@@ -111,7 +116,7 @@ fn what_only_a_newer_version_can_read_keeps_its_alarm_for_it() {
         assert_eq!(due.orders.len(), 1, "its alarm was put off, not taken away");
         assert_eq!(due.orders[0].version, version);
         assert_eq!(
-            newer.list(Which::Dead, None, 10).await.unwrap(),
+            newer.list(Which::DEAD, None, 10).await.unwrap(),
             [],
             "and it is no dead letter to whoever can read it"
         );
@@ -166,7 +171,7 @@ fn a_sealed_store_takes_nothing_from_any_node_and_can_be_read() {
             assert!(is_sealed(store.write_sheet("any", Version::ABSENT, None).await));
             assert_eq!(store.sheets().await.unwrap(), []);
             assert_eq!(store.load(&order.key).await.unwrap().unwrap().version, version);
-            assert_eq!(store.list(Which::All, None, 10).await.unwrap().len(), 1);
+            assert_eq!(store.list(Which::ALL, None, 10).await.unwrap().len(), 1);
             assert_eq!(store.books(line.day, line.day).await.unwrap(), []);
             assert_eq!(store.sealed().await.unwrap().as_deref(), Some("it's gone \0"));
         }

@@ -181,7 +181,7 @@ fn what_cannot_be_read_is_put_back_passed_over_and_counted_for_nobody() {
         assert_eq!(older.round_trips() - trips, 1, "it is known by now");
         assert_eq!(counted(&older).await, 1);
         assert_eq!(older.shelf(&samples::target(PAGE), START, 9).await.unwrap(), [strange]);
-        let dead = older.list(Which::Dead, None, 9).await.unwrap();
+        let dead = older.list(Which::DEAD, None, 9).await.unwrap();
         assert!(matches!(&dead[..], [Err(unreadable)] if unreadable.key == strange), "{dead:?}");
 
         rewrite("\"v\":99,", "\"v\":1,");

@@ -32,7 +32,7 @@ async fn nothing_works(store: &PostgresStore) {
         assert!(is_unavailable(&commit(store, Version::ABSENT, &order).await));
         assert!(is_unavailable(&store.load(&order.key).await));
         assert!(is_unavailable(&store.claim_due(START, START, 1).await));
-        assert!(is_unavailable(&store.list(Which::All, None, 1).await));
+        assert!(is_unavailable(&store.list(Which::ALL, None, 1).await));
         assert!(is_unavailable(&store.count(&line, &tally).await));
         assert!(is_unavailable(&store.purge(START, 1).await));
     };

@@ -1,9 +1,9 @@
 -- One step of one order: compare, then write the record, its indices, the books and the notice, or nothing at all.
 -- Everything that can refuse comes before the first write, because what a script has written stays written.
-local record, desk, due, forget, open, rest, dead, shelves, days, books = unpack(KEYS)
+local record, desk, due, forget, open, rest, dead, shelves, days, books, tenants = unpack(KEYS)
 local expected, key, by, body, terms, sum, due_at, forget_at, shelf, once_taken, taker, takings, standing, awaited,
-  channel, grace, line, day, keep_books_until = unpack(ARGV, 1, 19)
-local FIRST_TALLY = 20
+  channel, grace, line, day, keep_books_until, of, tenant = unpack(ARGV, 1, 21)
+local FIRST_TALLY = 22
 
 local desk_says = call('HMGET', desk, 'seal', 'version')
 if desk_says[1] then
@@ -27,7 +27,7 @@ if expected == '0' then
   end
 else
   was = call('HMGET', record, 'version', 'by', 'sum', 'due', 'forget', 'shelf', 'standing', 'awaited', 'taker',
-    'taken_at')
+    'taken_at', 'tenant')
   if not was[1] then
     if call('EXISTS', record) == 1 then
       return { 'broken' }
@@ -82,6 +82,9 @@ end
 if was[7] ~= standing then
   note('standing', standing)
 end
+if was[11] ~= tenant then
+  note('tenant', tenant)
+end
 if was[8] ~= awaited then
   note('awaited', awaited)
 end
@@ -119,6 +122,16 @@ if was[7] ~= standing then
     call('ZREM', lists[was[7]], key)
   end
   call('ZADD', lists[standing], 0, key)
+end
+-- And in one list of its tenant.
+if was[7] ~= standing or was[11] ~= tenant then
+  if was[7] and was[11] then
+    call('ZREM', of .. was[11] .. ':' .. was[7], key)
+  end
+  if was[11] ~= tenant then
+    call('SADD', tenants, tenant)
+  end
+  call('ZADD', of .. tenant .. ':' .. standing, 0, key)
 end
 
 book(books, days, line, FIRST_TALLY, day, keep_books_until, grace, time)

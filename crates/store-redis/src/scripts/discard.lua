@@ -1,8 +1,8 @@
 -- Removes a record that nobody can read, if it still is what was found unreadable, with all that the indices say of it. The
 -- last version stays at the desk, so the next record under this key comes after it.
-local record, desk, due, forget, open, rest, dead, shelves = unpack(KEYS)
-local key, takings, is_hash = ARGV[1], ARGV[2], ARGV[3]
-local FIRST_FIELD = 4
+local record, desk, due, forget, open, rest, dead, shelves, tenants = unpack(KEYS)
+local key, takings, of, is_hash = unpack(ARGV, 1, 4)
+local FIRST_FIELD = 5
 
 local seal = call('HGET', desk, 'seal')
 if seal then
@@ -32,5 +32,7 @@ end
 for _, set in ipairs({ due, forget, open, rest, dead }) do
   call('ZREM', set, key)
 end
+-- What it says of its tenant may be what is damaged.
+strike_from_tenants(of, tenants, nil, key)
 call('UNLINK', record)
 return { 'done' }

@@ -1,25 +1,26 @@
 -- Forgets the orders that could be forgotten first, and what the indices still say of those that have expired.
-local desk, forget, open, rest, dead = unpack(KEYS)
-local records, now, limit, takings = unpack(ARGV)
+local desk, forget, open, rest, dead, tenants = unpack(KEYS)
+local records, now, limit, takings, of = unpack(ARGV)
 
 local seal = call('HGET', desk, 'seal')
 if seal then
   return { 'sealed', seal }
 end
 
-local function strike_off(key)
+local function strike_off(key, tenant)
   for _, list in ipairs({ open, rest, dead }) do
     call('ZREM', list, key)
   end
+  strike_from_tenants(of, tenants, tenant, key)
 end
 
 local found = call('ZRANGEBYSCORE', forget, '-inf', now, 'LIMIT', 0, limit)
 local removed, cleaned = 0, 0
 for _, key in ipairs(found) do
-  local row = pcall('HMGET', records .. key, 'version', 'forget', 'taker')
+  local row = pcall('HMGET', records .. key, 'version', 'forget', 'taker', 'tenant')
   if not row.err and row[1] and row[2] and row[2] ~= '' then
     call('UNLINK', records .. key)
-    strike_off(key)
+    strike_off(key, row[4])
     if (row[3] or '') ~= '' then
       unmark_taken(takings, row[3], key)
     end

@@ -1,25 +1,28 @@
--- A record that nobody can read waits for a person: among the dead, on no shelf, never forgotten, and, once it was told,
+-- A record that nobody can read waits for a person: among the dead, in no tenant's list, on no shelf, never forgotten, and, once it was told,
 -- never due.
-local record, due, forget, open, rest, dead, shelves = unpack(KEYS)
-local key, version, is_told = ARGV[1], ARGV[2], ARGV[3]
+local record, due, forget, open, rest, dead, shelves, tenants = unpack(KEYS)
+local key, version, is_told, of = unpack(ARGV)
 
-local now = redis.pcall('HGET', record, 'version')
+local now = pcall('HGET', record, 'version')
 if type(now) ~= 'table' and (now or '') ~= version then
   return 0
 end
-redis.call('ZADD', dead, 0, key)
-redis.call('ZREM', open, key)
-redis.call('ZREM', rest, key)
-redis.call('ZREM', forget, key)
-redis.call('PERSIST', record)
-local shelf = redis.pcall('HGET', record, 'shelf')
+call('ZADD', dead, 0, key)
+call('ZREM', open, key)
+call('ZREM', rest, key)
+call('ZREM', forget, key)
+-- Nobody knows whose it is. A write that can read it again lists it again.
+strike_from_tenants(of, tenants, nil, key)
+pcall('HDEL', record, 'tenant')
+call('PERSIST', record)
+local shelf = pcall('HGET', record, 'shelf')
 if type(shelf) == 'string' and shelf ~= '' then
-  redis.call('ZREM', shelves, shelf)
-  redis.pcall('HSET', record, 'shelf', '')
+  call('ZREM', shelves, shelf)
+  pcall('HSET', record, 'shelf', '')
 end
-redis.pcall('HSET', record, 'standing', 'dead', 'forget', '')
+pcall('HSET', record, 'standing', 'dead', 'forget', '')
 if is_told == '1' then
-  redis.call('ZREM', due, key)
-  redis.pcall('HSET', record, 'due', '')
+  call('ZREM', due, key)
+  pcall('HSET', record, 'due', '')
 end
 return 1

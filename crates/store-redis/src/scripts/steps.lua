@@ -48,6 +48,18 @@ local function unmark_taken(takings, taker, key)
   end
 end
 
+local LISTS = { 'open', 'rest', 'dead' }
+
+-- Takes a key out of the lists of its tenant; out of those of all tenants, if nobody knows whose it is.
+local function strike_from_tenants(of, tenants, tenant, key)
+  local names = type(tenant) == 'string' and { tenant } or call('SMEMBERS', tenants)
+  for _, name in ipairs(names) do
+    for _, list in ipairs(LISTS) do
+      call('ZREM', of .. name .. ':' .. list, key)
+    end
+  end
+end
+
 -- Adds to one field of the books, which stops where a number ends; tells what it comes to.
 local function add(books, field, added)
   local count = pcall('HINCRBY', books, field, added)

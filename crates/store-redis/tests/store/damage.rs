@@ -32,7 +32,7 @@ impl Scene {
         Self { place, store, rotten, version, record, others }
     }
 
-    async fn listed(&self, which: Which) -> (usize, bool) {
+    async fn listed(&self, which: Which<'_>) -> (usize, bool) {
         let listed = self.store.list(which, None, 100).await.unwrap();
         let bad =
             listed.iter().filter_map(|found| found.as_ref().err()).any(|bad| bad.key == self.rotten.key);
@@ -49,9 +49,12 @@ impl Scene {
             is_corrupt(commit(store, Version::ABSENT, rotten).await.unwrap_err()),
             "it is not paid for again"
         );
-        assert_eq!(self.listed(Which::All).await, (5, true));
-        assert_eq!(self.listed(Which::Open).await, (5, false));
-        assert_eq!(self.listed(Which::Dead).await, (0, true));
+        assert_eq!(self.listed(Which::ALL).await, (5, true));
+        assert_eq!(self.listed(Which::OPEN).await, (5, false));
+        assert_eq!(self.listed(Which::DEAD).await, (0, true));
+        let tenant = &others[0].order.terms.tenant;
+        assert_eq!(self.listed(Which::ALL.of(tenant)).await, (5, false), "nobody knows whose it is");
+        assert_eq!(self.listed(Which::DEAD.of(tenant)).await, (0, false));
 
         let due = store.claim_due(after(10), after(20), 100).await.unwrap();
         assert_eq!(due.orders.len(), others.len(), "the others are due all the same");
@@ -63,7 +66,7 @@ impl Scene {
         }
         assert_eq!(store.purge(Timestamp::MAX, 100).await.unwrap(), 0);
         assert_eq!(shared_redis().command(&["EXISTS", &self.record]), "1", "it stays for a person");
-        assert_eq!(self.listed(Which::Dead).await, (0, true));
+        assert_eq!(self.listed(Which::DEAD).await, (0, true));
     }
 
     /// Everything that is promised once a person has given it up.
@@ -75,7 +78,7 @@ impl Scene {
         assert!(store.discard(&rotten.key).await.unwrap());
         assert!(!store.discard(&rotten.key).await.unwrap(), "it was there once");
         assert_eq!(store.load(&rotten.key).await.unwrap(), None);
-        assert_eq!((self.listed(Which::All).await, self.listed(Which::Dead).await), ((5, false), (0, false)));
+        assert_eq!((self.listed(Which::ALL).await, self.listed(Which::DEAD).await), ((5, false), (0, false)));
         assert_eq!(store.census().await.unwrap(), Census { open: 5, dead: 0 });
         assert_eq!(shared_redis().command(&["EXISTS", &self.record]), "0");
         let due = store.claim_due(after(1_000_000), after(1_000_000), 100).await.unwrap();
@@ -156,9 +159,9 @@ fn what_rots_and_could_be_forgotten_is_kept_once_somebody_has_looked() {
         create(&store, &order).await;
         let record = record(&place.prefix, &order);
         shared_redis().command(&["HSET", &record, "record", "garbage"]);
-        assert_eq!(store.list(Which::Dead, None, 9).await.unwrap().len(), 0, "nobody knows yet");
-        assert!(store.list(Which::All, None, 9).await.unwrap()[0].is_err());
-        assert_eq!(store.list(Which::Dead, None, 9).await.unwrap().len(), 1);
+        assert_eq!(store.list(Which::DEAD, None, 9).await.unwrap().len(), 0, "nobody knows yet");
+        assert!(store.list(Which::ALL, None, 9).await.unwrap()[0].is_err());
+        assert_eq!(store.list(Which::DEAD, None, 9).await.unwrap().len(), 1);
         assert_eq!(store.purge(Timestamp::MAX, 9).await.unwrap(), 0);
         assert_eq!(shared_redis().command(&["PTTL", &record]), "-1");
     });
@@ -208,7 +211,7 @@ fn what_a_later_version_wrote_is_told_put_off_and_left_for_it() {
         let (store, key) = (&scene.store, scene.rotten.key);
         change_body(&scene.record, "\"v\":1", "\"v\":99");
         assert!(matches!(store.load(&key).await.unwrap_err(), StoreError::Corrupt { .. }));
-        assert_eq!(scene.listed(Which::All).await, (5, true));
+        assert_eq!(scene.listed(Which::ALL).await, (5, true));
         let due = store.claim_due(after(10), after(20), 100).await.unwrap();
         assert_eq!((due.orders.len(), due.unreadable.len()), (5, 1));
         let hidden = store.claim_due(after(19), after(30), 100).await.unwrap();
@@ -220,7 +223,7 @@ fn what_a_later_version_wrote_is_told_put_off_and_left_for_it() {
         change_body(&scene.record, "\"v\":99", "\"v\":1");
         let due = store.claim_due(after(20), after(30), 100).await.unwrap();
         assert!(due.orders.iter().any(|found| found.order.key == key), "whoever can read it finds it due");
-        assert_eq!(scene.listed(Which::Open).await, (6, false));
+        assert_eq!(scene.listed(Which::OPEN).await, (6, false));
         write(store, scene.version, &samples::submitting("rotten", START).order).await;
     });
 }
@@ -234,6 +237,6 @@ fn fields_of_a_later_version_are_passed_over() {
         let found = scene.store.load(&scene.rotten.key).await.unwrap().unwrap();
         assert_eq!((found.version, &found.order), (scene.version, &scene.rotten));
         write(&scene.store, scene.version, &samples::submitting("rotten", START).order).await;
-        assert_eq!(scene.listed(Which::Open).await, (6, false));
+        assert_eq!(scene.listed(Which::OPEN).await, (6, false));
     });
 }

@@ -77,16 +77,41 @@ fn what_has_expired_is_struck_off_the_lists() {
                 shared_redis().command(&["DEL", &name]);
             }
         }
-        let listed = store.list(Which::All, None, 3).await.unwrap();
+        let listed = store.list(Which::ALL, None, 3).await.unwrap();
         assert_eq!(listed.len(), 1, "they do not even fill a page");
         assert_eq!(store.purge(after(1_000_000), 1).await.unwrap(), 1, "nor count as removed");
         for partition in 0..3 {
-            for list in ["open", "rest", "dead", "forget"] {
+            let of = format!("of:{}:rest", kept.terms.tenant);
+            for list in ["open", "rest", "dead", "forget", &of] {
                 let left =
                     shared_redis().command(&["ZCARD", &format!("{{{}:{partition}}}:{list}", place.prefix)]);
                 assert_eq!(left, "0", "{list}");
             }
         }
+    });
+}
+
+/// Neither what a tenant's list costs nor what it says depends on how many orders others have.
+#[test]
+fn a_tenants_list_costs_the_same_however_many_orders_others_have() {
+    run(async {
+        let place = Place::on_one_server(3);
+        let store = place.open().await;
+        for n in 0..5 {
+            let order = samples::queued(&format!("bob's {n}"), START).order;
+            create(&store, &samples::of_tenant(&order, "bob")).await;
+        }
+        let cost = async || {
+            let before = store.round_trips();
+            let listed = store.list(Which::OPEN.of("bob"), None, 100).await.unwrap();
+            (listed.len(), store.round_trips() - before)
+        };
+        let alone = cost().await;
+        assert_eq!(alone.0, 5);
+        for n in 0..600 {
+            create(&store, &samples::queued(&format!("alice's {n}"), START).order).await;
+        }
+        assert_eq!(cost().await, alone);
     });
 }
 
@@ -197,7 +222,7 @@ fn books_that_are_full_or_damaged_stop_no_order() {
         let outcome = store.commit(Version::ABSENT, &order, &tally, START).await.unwrap();
         assert!(matches!(outcome, Commit::Done(_)));
         assert!(store.load(&order.key).await.unwrap().is_some());
-        assert_eq!(store.list(Which::Open, None, 9).await.unwrap().len(), 1);
+        assert_eq!(store.list(Which::OPEN, None, 9).await.unwrap().len(), 1);
     });
 }
 
@@ -218,17 +243,19 @@ fn a_commit_that_arrives_twice_is_one_commit_and_says_so_both_times() {
     let (prefix, key) = (super::fresh_prefix(), "ab".repeat(32));
     let name = |what: &str| format!("{{{prefix}:0}}:{what}");
     let keys =
-        ["order:x", "desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "books:1"].map(name);
+        ["order:x", "desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "books:1", "tenants"]
+            .map(name);
+    let of = name("of:");
     let commit = |by: &str| {
-        let marks =
-            ["", "", "", "", "", "taken:", "rest", "1", "news", "1000", "line:", "1", "1", "asked", "5"];
+        let marks = ["", "", "", "", "", "taken:", "rest", "1", "news", "1000", "line:", "1", "1"];
+        let rest = [&*of, "alice", "asked", "5"];
         let step = ["0", &key, by, "{}", "terms", "sum"];
         let script = concat!(
             include_str!("../../src/scripts/steps.lua"),
             include_str!("../../src/scripts/commit.lua")
         );
-        let mut all = vec!["EVAL", script, "10"];
-        all.extend(keys.iter().map(String::as_str).chain(step).chain(marks));
+        let mut all = vec!["EVAL", script, "11"];
+        all.extend(keys.iter().map(String::as_str).chain(step).chain(marks).chain(rest));
         shared_redis().command(&all)
     };
     let first = commit("1-1");

@@ -58,8 +58,22 @@ fn a_later_layout_is_refused_and_left_alone() {
         let meta = format!("{{{}}}:meta", place.prefix);
         shared_redis().command(&["HSET", &meta, "format", "7"]);
         let error = refused(place.settings).await;
-        assert!(matches!(error, OpenError::Newer { found: 7, known: 1, .. }), "{error}");
+        assert!(matches!(error, OpenError::Newer { found: 7, known: 2, .. }), "{error}");
         assert_eq!(shared_redis().command(&["HGET", &meta, "format"]), "7");
+    });
+}
+
+#[test]
+fn an_earlier_layout_is_refused_and_left_alone() {
+    run(async {
+        let place = Place::on_one_server(1);
+        drop(place.open().await);
+        let meta = format!("{{{}}}:meta", place.prefix);
+        shared_redis().command(&["HSET", &meta, "format", "1"]);
+        let error = refused(place.settings).await;
+        assert!(matches!(error, OpenError::Older { found: 1, known: 2, .. }), "{error}");
+        assert!(error.to_string().contains("choose another prefix"), "{error}");
+        assert_eq!(shared_redis().command(&["HGET", &meta, "format"]), "1");
     });
 }
 

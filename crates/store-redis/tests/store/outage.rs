@@ -40,7 +40,7 @@ async fn is_away(store: &RedisStore) {
         async { away(commit(store, Version(7), &order.order).await) },
         async { away(store.claim_due(after(1), after(2), 9).await) },
         async { away(store.shelf(&order.order.terms.target, START, 9).await) },
-        async { away(store.list(Which::All, None, 9).await) },
+        async { away(store.list(Which::ALL, None, 9).await) },
         async { away(store.purge(after(1), 9).await) },
         async { away(store.books(Day(1), Day(2)).await) },
         async { away(store.roll().await) },
@@ -92,7 +92,7 @@ impl Scene {
             Commit::Conflict(found) => assert_eq!(found.unwrap().order, solved),
         }
         self.watch.changed().await;
-        eventually(async || self.store.list(Which::All, None, 9).await.ok()).await;
+        eventually(async || self.store.list(Which::ALL, None, 9).await.ok()).await;
     }
 }
 

@@ -42,7 +42,7 @@ fn refuses_writes_and_can_be_read(place: &Place) {
             assert!(is_closed(&written.unwrap_err()));
             assert_eq!(store.sheets().await.unwrap(), []);
             assert_eq!(store.shelf(&target, START, 9).await.unwrap(), [stocked.key]);
-            assert_eq!(store.list(Which::All, None, 99).await.unwrap().len(), 22);
+            assert_eq!(store.list(Which::ALL, None, 99).await.unwrap().len(), 22);
             assert_eq!(store.books(line.day, line.day).await.unwrap(), []);
             assert_eq!(store.shelf(&due.terms.target, START, 9).await.unwrap(), []);
             assert_eq!(store.sealed().await.unwrap().as_deref(), Some("moved away"));

@@ -75,7 +75,7 @@ impl Store for Settled {
 
     async fn list(
         &self,
-        which: Which,
+        which: Which<'_>,
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {

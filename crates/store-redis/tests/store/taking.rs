@@ -147,7 +147,7 @@ fn an_answer_that_cannot_be_read_is_passed_over_uncounted_and_waits_for_a_person
             shared_redis().command(&["HSET", &rotten, "record", "garbage"]);
             assert_eq!(take(&store, 1).await.map(|found| found.order.key), Some(orders[1].key));
             assert_eq!(handed_out(&store).await, 1);
-            let dead = store.list(Which::Dead, None, 9).await.unwrap();
+            let dead = store.list(Which::DEAD, None, 9).await.unwrap();
             assert_eq!(dead.into_iter().map(|bad| bad.unwrap_err().key).collect::<Vec<_>>(), [orders[0].key]);
             assert_eq!(take(&store, 2).await.map(|found| found.order.key), Some(orders[2].key));
             assert_eq!(take(&store, 3).await, None);
@@ -233,11 +233,14 @@ fn a_commit_that_arrives_again_after_the_answer_was_taken_is_told_so() {
             include_str!("../../src/scripts/commit.lua")
         );
         let record = format!("order:{key}");
-        let keys = [&*record, "desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "books:1"];
-        let (shelf, takings) = (format!("target:1:{key}"), name("taken:"));
+        let keys = [
+            &*record, "desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "books:1",
+            "tenants",
+        ];
+        let (shelf, takings, of) = (format!("target:1:{key}"), name("taken:"), name("of:"));
         let step = ["0", &key, "1-1", "{}", "terms", "sum"];
         let marks = ["9", "", &shelf, ":20", "", &takings, "rest", "0", "news", "1000", "line:", "1", "1"];
-        eval(script, &keys, &[&step[..], &marks[..]].concat())
+        eval(script, &keys, &[&step[..], &marks[..], &[&*of, "alice"]].concat())
     };
     assert!(commit().starts_with("done"));
     assert!(commit().starts_with("done"), "it stands as it was written");
