@@ -1,7 +1,7 @@
 //! What each action answers, plain and in JSON, to the byte.
 
 use crate::world::{FORM, KEY, Room};
-use quittance_lifecycle::{Goods, Money};
+use quittance_lifecycle::{Delivery, Goods, Money, Word};
 use quittance_ports::{Account, Threads};
 use std::sync::atomic::Ordering;
 
@@ -291,4 +291,30 @@ async fn solve_php_answers_in_the_same_breath() {
     assert_eq!(room.post("/captchaai/solve.php", FORM, &form).await.body, "OK|w9h5k");
     let none = room.post("/solve.php", FORM, format!("key={KEY}&method=turnstile&sitekey=k")).await;
     assert_eq!(none.body, "ERROR_UPLOAD");
+}
+
+#[tokio::test]
+async fn a_price_that_is_not_known_is_left_out_and_never_zero() {
+    let room = Room::open().await;
+    let id = room.token("k").await;
+    let unpriced = Delivery { goods: Goods::text("t"), solved_at: None, cost: None };
+    room.settle(&id, None, Word::Answered(unpriced)).await;
+    assert_eq!(room.res(&format!("action=get2&id={id}")).await, "OK|t");
+    let told = room.res(&format!("action=get2&id={id}&json=1")).await;
+    assert_eq!(told, r#"{"status":1,"request":"t"}"#);
+    for dialect in ["2captcha", "anticaptcha", "capmonster"] {
+        let ask = format!(r#"{{"clientKey":"{KEY}","taskId":{id}}}"#);
+        let told = room.post(&format!("/{dialect}/getTaskResult"), "application/json", ask).await.body;
+        assert!(told.contains(r#""status":"ready""#) && !told.contains("cost"), "{dialect}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn the_statistics_of_the_service_are_empty_and_well_formed() {
+    let room = Room::open().await;
+    let load = room.get("/load.php").await;
+    assert_eq!((load.status, load.headers["content-type"].as_str()), (200, "text/xml; charset=utf-8"));
+    assert!(load.body.starts_with("<?xml") && load.body.ends_with("</response>"), "{}", load.body);
+    assert!(room.res("action=stats").await.ends_with("<response></response>"));
+    assert_eq!(room.res("action=stats&json=1").await, r#"{"status":1,"request":[]}"#);
 }

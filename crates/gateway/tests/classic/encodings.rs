@@ -128,3 +128,22 @@ fn base64(bytes: &[u8]) -> String {
     text.extend(std::iter::repeat_n('=', (3 - bytes.len() % 3) % 3));
     text
 }
+
+#[tokio::test]
+async fn a_json_body_is_read_as_json_whatever_its_content_type_says() {
+    let room = Room::open().await;
+    for (n, content_type) in
+        ["multipart/form-data", FORM, "text/plain", "application/json"].into_iter().enumerate()
+    {
+        let task = format!(
+            r#"{{"clientKey":"{KEY}","task":{{"type":"TurnstileTaskProxyless","websiteURL":"https://example.com/","websiteKey":"t{n}"}}}}"#
+        );
+        let created = room.post("/2captcha/createTask", content_type, task).await;
+        assert!(created.body.starts_with(r#"{"errorId":0,"taskId":"#), "{content_type}: {}", created.body);
+        let form = format!(
+            r#"{{"key":"{KEY}","method":"turnstile","sitekey":"f{n}","pageurl":"https://example.com/","json":1}}"#
+        );
+        let placed = room.post("/in.php", content_type, form).await;
+        assert!(placed.body.starts_with(r#"{"status":1,"#), "{content_type}: {}", placed.body);
+    }
+}
