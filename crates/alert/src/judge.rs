@@ -3,9 +3,9 @@
 
 use crate::readings::{Health, Node, Readings};
 use crate::rule::{Rule, Thresholds};
-use crate::window::{HOUR, Lately, Window};
+use crate::window::{Counts, HOUR, Lately, Window};
 use crate::words::{quoted, span};
-use quittance_lifecycle::{Money, Timestamp};
+use quittance_lifecycle::{Money, PriceSum, Timestamp};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -166,7 +166,9 @@ impl Judge<'_> {
         let balance = self.readings.balance?;
         self.readings.counts?;
         let lately = self.window.lately(HOUR)?;
-        let spent = lately.counts.spent;
+        let Counts { spent, unpriced, .. } = lately.counts;
+        // Answers without a known price say nothing about the pace, and nothing about all being well.
+        (PriceSum { sum: spent, unpriced }).known()?;
         if spent == Money(0) && lately.span >= PACE_LEAST {
             return one("", Level::Low, String::new());
         }
@@ -175,13 +177,15 @@ impl Judge<'_> {
         }
         let lasts_s = u128::from(balance.0) * lately.span.as_millis() / u128::from(spent.0) / 1000;
         let bar_s = u128::from(self.bars.balance_lasts.as_secs());
+        let at_most = if unpriced > 0 { "at most " } else { "" };
         let words = format!(
-            "at the pace of the last hour the balance of {balance} {} is spent in {}: top up the account, or see who spends \
+            "at the pace of the last hour the balance of {balance} {} is spent in {at_most}{}: top up the account, or see who spends \
              (`quittance report --by tenant,site`)",
             self.readings.currency,
             span(Duration::from_secs(u64::try_from(lasts_s).unwrap_or(u64::MAX)))
         );
-        one("", level(lasts_s < bar_s, lasts_s >= bar_s + bar_s / 10), words)
+        // What lacks prices can say that the balance ends, and not that it lasts.
+        one("", level(lasts_s < bar_s, unpriced == 0 && lasts_s >= bar_s + bar_s / 10), words)
     }
 
     fn budgets_end(&self) -> Option<Vec<Seen>> {
@@ -198,7 +202,9 @@ impl Judge<'_> {
                 return Some(Seen { subject: pool.name.clone(), level: Level::High, words });
             }
             let part = |permille: u32| u128::from(budget.0) * u128::from(permille) / 1000;
-            let (spent, bar) = (u128::from(pool.spent_this_hour.0), self.bars.budget_used_permille);
+            // A refill whose price was not known counts as the next one does.
+            let assumed = pool.price.map_or(0, |price| u128::from(price.0) * u128::from(pool.unpriced));
+            let (spent, bar) = (u128::from(pool.spent_this_hour.0) + assumed, self.bars.budget_used_permille);
             // What is left may be less than an answer costs, and then nothing is bought, wherever the bar stands.
             let price = pool.price.filter(|price| spent + u128::from(price.0) > u128::from(budget.0));
             let then = match price {
@@ -207,7 +213,8 @@ impl Judge<'_> {
             };
             let words = format!(
                 "pool {} has spent {} of the {budget} {currency} that it may in this hour, {then}: raise its budget, or leave it",
-                pool.name, pool.spent_this_hour
+                pool.name,
+                PriceSum { sum: pool.spent_this_hour, unpriced: pool.unpriced }.words("")
             );
             let is_low = price.is_none() && spent < part(bar.saturating_sub(100));
             let level = level(price.is_some() || spent >= part(bar), is_low);

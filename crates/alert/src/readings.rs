@@ -48,6 +48,8 @@ pub struct Pool {
     pub is_on: bool,
     pub budget: Option<Money>,
     pub spent_this_hour: Money,
+    /// Refills of this hour whose price was not known: they are not in `spent_this_hour`.
+    pub unpriced: u64,
     /// What the next refill costs, as far as it is known.
     pub price: Option<Money>,
     pub level: u32,

@@ -174,6 +174,44 @@ fn a_balance_is_told_when_it_is_low_and_when_it_will_not_last() {
 }
 
 #[test]
+fn answers_without_a_price_do_not_say_that_the_balance_lasts() {
+    let mut post = Post::new(Thresholds::default());
+    let spends = |spent: u64, unpriced: u64| Readings {
+        balance: Some(Money(20_000_000)),
+        counts: Some(Counts { spent: Money(spent), unpriced, ..Counts::default() }),
+        ..well()
+    };
+    let raised = post.watch(0..1000, |second| spends(second * 1_000_000 / 3600, 0));
+    assert_eq!(raised, [(610, true, Rule::BalanceEnds)]);
+    // From here on no price is known: after an hour of that nothing is known of the pace.
+    let unpriced = |second: u64| spends(277_777, second);
+    assert_eq!(post.watch(1000..9000, unpriced), [], "what is not known takes no alert back");
+    let mut post = Post::new(Thresholds::default());
+    let mixed = post.watch(0..1000, |second| spends(second * 1_000_000 / 3600, second));
+    assert_eq!(mixed, [(610, true, Rule::BalanceEnds)], "what is known is enough");
+    let words = &post.words[&(Rule::BalanceEnds, String::new())];
+    assert!(words.contains("is spent in at most"), "{words}");
+}
+
+#[test]
+fn a_refill_without_a_price_counts_against_its_budget_as_the_next_one_costs() {
+    let mut post = Post::new(Thresholds::default());
+    let pool = Pool {
+        name: "warm".into(),
+        is_on: true,
+        budget: Some(Money(20_000)),
+        price: Some(Money(2_990)),
+        spent_this_hour: Money(5_980),
+        unpriced: 4,
+        ..Pool::default()
+    };
+    let heard = post.watch(0..100, |_| Readings { pools: Some(vec![pool.clone()]), ..well() });
+    assert_eq!(heard, [(10, true, Rule::BudgetEnds)]);
+    let words = &post.words[&(Rule::BudgetEnds, "warm".into())];
+    assert!(words.contains("has spent at least 0.00598 of the 0.02 USD"), "{words}");
+}
+
+#[test]
 fn a_doubt_rate_needs_enough_attempts_to_be_one() {
     let mut post = Post::new(Thresholds::default());
     let counts = |attempts: u64, doubts: u64| Readings {
@@ -212,6 +250,7 @@ fn a_pool_starves_only_while_somebody_asks_for_what_it_does_not_have() {
             is_on: true,
             budget: Some(Money(1_000)),
             spent_this_hour: Money(spent),
+            unpriced: 0,
             price: Some(Money(1)),
             level: 4,
             fresh,
@@ -350,6 +389,7 @@ fn anything(dice: &mut Dice, now: Timestamp, counts: &mut Counts) -> Readings {
         is_on: dice.roll(4) > 0,
         budget: Some(Money(1000)),
         spent_this_hour: Money(dice.roll(1200)),
+        unpriced: dice.roll(3),
         price: Some(Money(dice.roll(300))),
         level: u32::try_from(dice.roll(3)).unwrap_or(0),
         fresh: u32::try_from(dice.roll(2)).unwrap_or(0),

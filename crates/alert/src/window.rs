@@ -23,6 +23,8 @@ pub struct Counts {
     pub solved: u64,
     pub recovered_by_poll: u64,
     pub spent: Money,
+    /// Answers whose price is not known: they are not in `spent`.
+    pub unpriced: u64,
 }
 
 impl From<&Tally> for Counts {
@@ -35,6 +37,7 @@ impl From<&Tally> for Counts {
             solved: tally.solved,
             recovered_by_poll: tally.recovered_by_poll,
             spent: Money(tally.cost_micros),
+            unpriced: tally.unpriced,
         }
     }
 }
@@ -49,6 +52,7 @@ impl Counts {
             solved: self.solved.saturating_sub(before.solved),
             recovered_by_poll: self.recovered_by_poll.saturating_sub(before.recovered_by_poll),
             spent: Money(self.spent.0.saturating_sub(before.spent.0)),
+            unpriced: self.unpriced.saturating_sub(before.unpriced),
         }
     }
 }

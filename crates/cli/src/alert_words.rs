@@ -14,6 +14,7 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         is_on: true,
         budget: Some(Money(1000)),
         spent_this_hour: Money(1000),
+        unpriced: 0,
         price: None,
         level: 4,
         fresh: 0,
@@ -27,6 +28,7 @@ fn all_wrong(second: u64, health: Health) -> Readings {
         solved: second,
         recovered_by_poll: second,
         spent: Money(second * 1000),
+        unpriced: 0,
     };
     Readings {
         at: Timestamp::from_millis(1_794_800_000_000 + second * 1000),

@@ -3,7 +3,7 @@
 
 pub(crate) mod rows;
 
-use crate::config::{Config, Environment, money, span};
+use crate::config::{Config, Environment, span};
 use crate::exit::{Exit, Trouble};
 use crate::output::harmless;
 use crate::pool::told::Pool;
@@ -13,7 +13,6 @@ use crate::table::{self, Cell, PLAIN};
 use crate::{day, output};
 use anstyle::{AnsiColor, Style};
 use clap::Args;
-use quittance::lifecycle::Money;
 use quittance::{Day, SystemClock};
 use quittance_ports::Clock;
 use rows::{Row, Rows, Target};
@@ -28,7 +27,8 @@ Examples:
 FROM SHELF are orders that were given an answer that stood there; HIT RATE is their part of all orders that
 wanted an answer of their own (those that joined another, or were given its answer, and those that were
 refused do not count). WASTED answers were paid for and nobody could use them any more, whoever they were
-bought for; COST is what they cost, as far as the provider says. AGE is how old answers from the shelf were
+bought for; COST is what they cost: at least that, if some prices
+are not known, and `not known`, if none is. AGE is how old answers from the shelf were
 when they were handed out, SOONER how much sooner they were there than if they had been bought, each on the average.
 
 LIFE is how long answers of that target are trusted. Callers who report that the site refused an answer
@@ -66,6 +66,8 @@ fn read_day(typed: &str) -> Result<Day, String> {
 struct Report {
     from: Day,
     to: Day,
+    /// What all money is in.
+    currency: String,
     rows: Rows,
     pools: Vec<Pool>,
 }
@@ -79,7 +81,8 @@ pub(crate) async fn run(
     let stockroom = Stockroom::find(config, environment).await?;
     // Only the operator is told of pools: whoever is not is turned away before he takes a part of the books for all of them.
     let pools = stockroom.pools().await?;
-    let report = Report { from, to, rows: stockroom.stock(from, to, config).await?, pools };
+    let (rows, currency) = (stockroom.stock(from, to, config).await?, config.currency().to_owned());
+    let report = Report { from, to, currency, rows, pools };
     output::print(&match args.json {
         true => format!("{:#}\n", report.json()),
         false => report.text(),
@@ -139,7 +142,7 @@ fn cells((target, row): (&Target, &Row)) -> [Cell; 12] {
         plain(row.hits.map_or("-".into(), percent)),
         count(row.stocked),
         count(row.wasted),
-        plain(money::render(Money(row.wasted_micros))),
+        plain(row.wasted_cost.words("")),
         span(row.age_ms),
         span(row.saved_each_ms()),
         life,
@@ -152,7 +155,8 @@ impl Report {
             json!({
                 "tenant": tenant, "kind": kind, "site": site, "asked": row.asked,
                 "from_stock": row.from_stock, "hit_rate": row.hits.map(|permille| permille as f64 / 1000.0),
-                "stocked": row.stocked, "wasted": row.wasted, "wasted_micros": row.wasted_micros,
+                "stocked": row.stocked, "wasted": row.wasted,
+                "wasted_micros": row.wasted_cost.known().map(|cost| cost.0), "wasted_unpriced": row.wasted_cost.unpriced,
                 "age_s": row.age_ms.map(seconds), "saved_s": row.saved_each_ms().map(seconds),
                 "saved_total_s": seconds(row.saved_ms),
                 "reported_bad": row.reported_bad, "refusals_remembered": row.refusals,
@@ -161,7 +165,7 @@ impl Report {
             })
         });
         json!({
-            "from": day::render(self.from), "to": day::render(self.to),
+            "from": day::render(self.from), "to": day::render(self.to), "currency": self.currency,
             "targets": targets.collect::<Vec<_>>(),
             "pools": self.pools.iter().map(pool::as_json).collect::<Vec<_>>(),
         })
@@ -177,7 +181,7 @@ impl Report {
             true => "Nobody has asked for anything.\n".to_owned(),
             false => table::render(HEADINGS, rows),
         };
-        format!("{days}, in UTC\n\n{table}\n{}", pool::as_table(&self.pools))
+        format!("{days}, in UTC; money in {}\n\n{table}\n{}", self.currency, pool::as_table(&self.pools))
     }
 }
 
@@ -226,7 +230,7 @@ mod tests {
             (line(20_773, "b.example.com"), Tally { asked: 1, joined: 1, ..Tally::default() }),
         ];
         let rows = rows::of_store(books, vec![refused("a.example.com", now)], now, &config_with(settings));
-        Report { from: Day(20_772), to: Day(20_773), rows, pools: Vec::new() }
+        Report { from: Day(20_772), to: Day(20_773), currency: "USD".into(), rows, pools: Vec::new() }
     }
 
     #[test]
@@ -246,6 +250,7 @@ mod tests {
         ] {
             assert_eq!(target[name], expected, "{name}");
         }
+        assert_eq!(object["currency"], "USD");
         assert_eq!(object["targets"][1]["hit_rate"], Value::Null, "nobody wanted one of his own");
     }
 
@@ -253,7 +258,7 @@ mod tests {
     fn a_person_reads_the_same_and_why_a_life_is_short() {
         let text = anstream::adapter::strip_str(&report(&[]).text()).to_string();
         for words in [
-            "2026-11-15 to 2026-11-16",
+            "2026-11-15 to 2026-11-16, in UTC; money in USD",
             "90 %",
             "0.01196",
             "12.0 s",
@@ -263,6 +268,36 @@ mod tests {
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }
+    }
+
+    #[test]
+    fn what_was_wasted_without_a_known_price_has_no_cost_of_zero() {
+        let wasted = |unpriced: u64, micros: u64| {
+            let tally = Tally {
+                asked: 2,
+                wasted: 2,
+                wasted_unpriced: unpriced,
+                wasted_micros: micros,
+                ..Tally::default()
+            };
+            let books = vec![(line(20_773, "a.example.com"), tally)];
+            let rows = rows::of_store(books, Vec::new(), Timestamp::from_millis(0), &config_with(&[]));
+            let report = Report {
+                from: Day(20_773),
+                to: Day(20_773),
+                currency: "USD".into(),
+                rows,
+                pools: Vec::new(),
+            };
+            (
+                report.json()["targets"][0]["wasted_micros"].clone(),
+                anstream::adapter::strip_str(&report.text()).to_string(),
+            )
+        };
+        let (micros, text) = wasted(2, 0);
+        assert!(micros.is_null() && text.contains(" not known "), "{text}");
+        let (micros, text) = wasted(1, 2_990);
+        assert!(micros == 2_990 && text.contains(" at least 0.00299 "), "{text}");
     }
 
     #[test]

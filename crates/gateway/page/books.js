@@ -4,14 +4,14 @@ import { ask, withQuery } from './ask.js';
 import { csv, download } from './csv.js';
 import { unloaded } from './dialog.js';
 import { button, clipped, el, facts, fill, scrolled, table } from './dom.js';
-import { atLeast, count, isUnpriced, moneyShort, now, priced, share, words } from './figures.js';
+import { count, moneyShort, now, priced, share, words } from './figures.js';
 import { bars } from './plot.js';
 
 const BY = ['day', 'tenant', 'site', 'kind', 'provider'];
 const LINES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'retried', 'recovered_by_poll', 'recovered_from_doubt', 'possible_doubles', 'wasted', 'dead'];
-/** Each sum of money, and how many answers it is about. */
-const ANSWERS = { cost_micros: (row) => row.solved + row.wasted, wasted_micros: (row) => row.wasted, saved_micros: (row) => row.joined + row.cached };
-const MONEY = Object.keys(ANSWERS);
+/** Each sum of money, and the line that counts the answers that are missing from it. */
+const UNPRICED = { cost_micros: 'unpriced', wasted_micros: 'wasted_unpriced', saved_micros: undefined };
+const MONEY = Object.keys(UNPRICED);
 const MONEY_HEADS = { cost_micros: 'Spent', saved_micros: 'Saved', wasted_micros: 'Of that wasted' };
 const BARS_MAX = 20;
 const DAY_MS = 86_400_000;
@@ -41,12 +41,8 @@ function form(asked) {
 
 const nameOf = (row, by) => by.map((name) => row[name] || '(none)').join(' · ');
 
-/** A sum, with a mark where some of its answers have no price; of no answer nothing is missing. */
-function amount(row, name, given) {
-  const answers = ANSWERS[name](row);
-  const sum = priced(row[name], answers, { ...given, unpriced: row.unpriced });
-  return answers > 0 && !isUnpriced(row[name], answers, row.unpriced) && row.unpriced > 0 ? atLeast(sum, given) : sum;
-}
+/** A sum, with a mark where some of its answers have no price. */
+const amount = (row, name, given) => priced(row[name], row[UNPRICED[name]], given);
 
 /** Days belong in their order; everything else has the most money first, and where there is none, what was asked most. */
 function inOrder({ by, rows, all }) {
@@ -67,7 +63,7 @@ function plot(report) {
   const shown = fewest(rows, report.by);
   const hasMoney = rows.some((row) => row.cost_micros || row.saved_micros);
   const pair = (row) => (hasMoney ? [row.cost_micros ?? 0, row.saved_micros ?? 0] : [row.paid, row.joined + row.cached + row.from_stock]);
-  const text = (row, name, value) => (!hasMoney ? count(value) : isUnpriced(row[name], ANSWERS[name](row), row.unpriced) ? '–' : `${value && row.unpriced > 0 ? '≥ ' : ''}${moneyShort(value)}`);
+  const text = (row, name, value) => (!hasMoney ? count(value) : row[name] === null ? '–' : `${row[UNPRICED[name]] > 0 ? '≥ ' : ''}${moneyShort(value)}`);
   return el('figure', { class: 'plot-of wide' },
     el('figcaption', {}, el('h2', {}, hasMoney ? 'Money spent and saved' : 'Paid, and not paid anew'),
       el('span', { class: 'unit' }, shown.length < rows.length ? `${shown.length} of ${count(rows.length)}; the table has all` : '')),

@@ -29,11 +29,12 @@ const isNotAllowed = (letter) => letter.on_replay === 'not_allowed';
 export function spentOn(letter, given) {
   const { spent_micros: micros } = letter;
   if (isInDoubt(letter)) return micros ? atLeast(money(micros), given) : notKnown();
-  return priced(micros, letter.cause === 'delivery' ? 1 : 0, given);
+  return priced(micros, letter.unpriced, given);
 }
 
-function spentOnAll(micros, isPart) {
-  return isPart ? (micros ? atLeast(money(micros)) : notKnown()) : money(micros);
+function spentOnAll(micros, unpriced, isInDoubt) {
+  if (isInDoubt) return micros ? atLeast(money(micros)) : notKnown();
+  return priced(!micros && unpriced > 0 ? null : micros, unpriced);
 }
 
 const FILTER_WORDS = {
@@ -85,7 +86,7 @@ export async function several(deed, letters) {
     content: [
       facts([
         ['Letters', count(letters.length)],
-        ['Spent so far', spentOnAll(letters.reduce((sum, letter) => sum + (letter.spent_micros ?? 0), 0), letters.some(isInDoubt))],
+        ['Spent so far', spentOnAll(letters.reduce((sum, letter) => sum + (letter.spent_micros ?? 0), 0), letters.reduce((sum, letter) => sum + (letter.unpriced ?? 0), 0), letters.some(isInDoubt))],
         isReplay && ['Would pay', count(priceOf(letters).paying)],
         isReplay && ['What it costs', costWords(priceOf(letters))],
         isReplay && letters.some(isNotAllowed) && ['Refused, not allowed any more', count(letters.filter(isNotAllowed).length)],
@@ -114,7 +115,7 @@ export async function several(deed, letters) {
 
 /** What it would come to. Each answer is of a bounded number of letters, so they are added up. */
 async function dryRun(deed, filter, signal) {
-  const sum = { letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, not_allowed: 0, cost_micros: 0, spent_micros: 0, unreadable: 0, by_cause: {} };
+  const sum = { letters: 0, would_pay: 0, unpriced: 0, may_pay_twice: 0, not_allowed: 0, cost_micros: 0, spent_micros: 0, spent_unpriced: 0, unreadable: 0, by_cause: {} };
   let after;
   do {
     const said = await ask('/v1/admin/dead/bulk', { method: 'POST', body: { deed, ...filter, dry_run: true, after }, signal });
@@ -136,7 +137,7 @@ export async function all(deed, filter) {
       el('p', {}, 'Which: ', el('strong', {}, filterWords(filter)), '.'),
       facts([
         ['Letters', count(said.letters)],
-        ['Spent so far', spentOnAll(said.spent_micros, (said.by_cause.doubt ?? 0) + (said.by_cause.unreadable ?? 0) > 0)],
+        ['Spent so far', spentOnAll(said.spent_micros, said.spent_unpriced, (said.by_cause.doubt ?? 0) + (said.by_cause.unreadable ?? 0) > 0)],
         ...Object.entries(said.by_cause).map(([cause, number]) => [CAUSES[cause] ?? words(cause), count(number)]),
         isReplay && ['Would pay', count(said.would_pay)],
         isReplay && ['What it costs', costWords({ paying: said.would_pay, micros: said.cost_micros, unpriced: said.unpriced })],

@@ -40,12 +40,9 @@ export function moneyShort(micros) {
 export const PRICE_NOT_KNOWN = 'price not known';
 const WHY_NOT_KNOWN = 'Callbacks say no price, and some providers never do: set [prices].';
 
-/** Whether the price of these answers is not known. 0 is a price, unless answers without one are in the sum. */
-export const isUnpriced = (micros, answers, unpriced = 0) => answers > 0 && (micros === null || (micros === 0 && unpriced > 0));
-
-/** Money, or that it is not known; shortly where there is no room for more. */
-export function priced(micros, answers, { write = money, isShort = false, unpriced = 0 } = {}) {
-  if (!isUnpriced(micros, answers, unpriced)) return write(micros ?? 0);
+/** A sum of prices, of which so many are missing; `null`, if nothing is known of it. Shortly where there is no room for more. */
+export function priced(micros, unpriced = 0, { write = money, isShort = false } = {}) {
+  if (isNumber(micros)) return unpriced > 0 ? atLeast(write(micros), { isShort }) : write(micros);
   return el('span', { class: 'unpriced', title: WHY_NOT_KNOWN }, NONE, el('span', { class: isShort ? 'unseen' : 'words' }, ` ${PRICE_NOT_KNOWN}`));
 }
 

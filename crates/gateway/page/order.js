@@ -40,10 +40,10 @@ const wasAnswered = (attempt) => !attempt.made_for && (attempt.progress === 'ans
 
 /** It may have been paid for, and nobody has told so. */
 const isInDoubt = (attempt) => !attempt.made_for && !attempt.cost_micros && taken(attempt) === 'not known';
-const costOf = (attempt) => (isInDoubt(attempt) ? notKnown() : priced(attempt.cost_micros, wasAnswered(attempt) ? 1 : 0, { isShort: true }));
+const costOf = (attempt) => (isInDoubt(attempt) ? notKnown() : priced(wasAnswered(attempt) ? attempt.cost_micros : attempt.cost_micros ?? 0, 0, { isShort: true }));
 
 function spentOf(story) {
-  if (!story.attempts.some(isInDoubt)) return priced(story.spent_micros, story.attempts.filter(wasAnswered).length);
+  if (!story.attempts.some(isInDoubt)) return priced(story.spent_micros, story.unpriced);
   return story.spent_micros ? atLeast(money(story.spent_micros)) : notKnown();
 }
 

@@ -2,7 +2,7 @@
 
 import { release } from './deeds.js';
 import { button, el, facts, fill, place, say, scrolled, table } from './dom.js';
-import { PRICE_NOT_KNOWN, ago, atLeast, count, countShort, isUnpriced, moneyShort, priced, rate, share, span, zone } from './figures.js';
+import { PRICE_NOT_KNOWN, ago, count, countShort, moneyShort, priced, rate, share, span, zone } from './figures.js';
 import * as live from './live.js';
 import { overTime, gauge, parts, spark } from './plot.js';
 import { ofAlert, ofProvider, sign } from './standing.js';
@@ -75,24 +75,21 @@ function alertsStrip(list) {
 
 /** What was used and what was wasted is what was spent. */
 function money(today) {
-  const shared = today.joined + today.cached;
-  const isPart = today.unpriced > 0;
-  // Of no answer nothing is missing. Where nothing at all is known, that is said; where all that is known was wasted, the rest is some.
-  const write = (value, answers) => {
-    if (isPart && answers > 0 && today.cost_micros) return atLeast(moneyShort(value), { isShort: true });
-    return priced(value, answers, { write: moneyShort, unpriced: today.unpriced });
-  };
+  const write = ({ value, unpriced }) => priced(value, unpriced, { write: moneyShort, isShort: true });
+  // Of what was used as many prices are missing as of all answers, without the wasted ones.
+  const unpriced = Math.max(0, today.unpriced - today.wasted_unpriced);
+  const used = Math.max(0, (today.cost_micros ?? 0) - (today.wasted_micros ?? 0));
   const bought = [
-    { name: 'Used', value: Math.max(0, today.cost_micros - today.wasted_micros), of: today.cost_micros > 0 && !isPart ? 0 : today.solved, mark: 'm1' },
-    { name: 'Wasted', value: today.wasted_micros, of: today.wasted, mark: 'm3' },
-    { name: 'Saved', value: today.saved_micros, of: shared, mark: 'm2' },
+    { name: 'Used', value: used === 0 && unpriced > 0 ? null : used, unpriced, mark: 'm1' },
+    { name: 'Wasted', value: today.wasted_micros, unpriced: today.wasted_unpriced, mark: 'm3' },
+    { name: 'Saved', value: today.saved_micros, mark: 'm2' },
   ];
   const origins = [['Bought', today.paid], ['Joined', today.joined], ['Cached', today.cached], ['From stock', today.from_stock]];
   const counts = [['Asked', today.asked], ...origins, ['Retried', today.retried], ['Possible doubles', today.possible_doubles]];
   return [
     parts(bought, 'Money today, in millionths'),
-    el('dl', { class: 'keyed' }, bought.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, write(part.value, part.of))))),
-    facts([['Spent: used and wasted', write(today.cost_micros, today.solved)], ...counts.map(([name, value]) => [name, count(value)])]),
+    el('dl', { class: 'keyed' }, bought.map((part) => el('div', { class: part.mark }, el('dt', {}, part.name), el('dd', {}, write(part))))),
+    facts([['Spent: used and wasted', write({ value: today.cost_micros, unpriced: today.unpriced })], ...counts.map(([name, value]) => [name, count(value)])]),
   ];
 }
 
@@ -145,14 +142,12 @@ export function overview() {
     dials.open.set(countShort(orders.open), `${rate(rates.asked)}/s asked`, recent.map((point) => point.open));
     dials.solved.set(`${rate(rates.solved)}/s`, `${countShort(today.solved)} today`, recent.map((point) => point.solved));
     dials.latency.set(span(times.p50), (times.count ? `95 % within ${span(times.p95)}, of the last 5 min` : 'nothing solved in the last 5 min') + (snapshot.nodes.length > 1 ? ', on this node' : ''), recent.map((point) => point.p50));
-    const onTile = { write: moneyShort, isShort: true, unpriced: today.unpriced };
-    const unless = (micros, answers) => (isUnpriced(micros, answers, today.unpriced) ? `${PRICE_NOT_KNOWN}; ` : '');
-    const sum = (micros, answers) => (today.unpriced && !isUnpriced(micros, answers, today.unpriced) ? atLeast(moneyShort(micros)) : priced(micros, answers, onTile));
+    const onTile = { write: moneyShort, isShort: true };
+    const unless = (micros) => (micros === null ? `${PRICE_NOT_KNOWN}; ` : '');
     const missing = today.unpriced && today.cost_micros ? `price of ${countShort(today.unpriced)} answers not known; ` : '';
-    dials.spent.set(sum(today.cost_micros, today.solved), `${missing}${unless(today.cost_micros, today.solved)}${countShort(today.paid)} paid, ${countShort(today.retried)} retried`, recent.map((point) => point.paid));
+    dials.spent.set(priced(today.cost_micros, today.unpriced, onTile), `${missing}${unless(today.cost_micros)}${countShort(today.paid)} paid, ${countShort(today.retried)} retried`, recent.map((point) => point.paid));
     const saved = today.joined + today.cached + today.from_stock;
-    const shared = today.joined + today.cached;
-    dials.saved.set(shared ? sum(today.saved_micros, shared) : moneyShort(0), `${unless(today.saved_micros, shared)}${countShort(saved)} of ${countShort(today.asked)} not bought anew`, recent.map((point) => point.joined + point.cached + point.from_stock));
+    dials.saved.set(priced(today.saved_micros, 0, onTile), `${unless(today.saved_micros)}${countShort(saved)} of ${countShort(today.asked)} not bought anew`, recent.map((point) => point.joined + point.cached + point.from_stock));
     dials.dead.set(countShort(orders.dead), orders.dead ? 'wait for a person' : 'nothing waits for a person', recent.map((point) => point.dead));
   }
 

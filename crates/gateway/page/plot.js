@@ -175,15 +175,15 @@ export function overTime({ title, unit, series, format, stacked = false, isSpan 
 
 /** One bar of several parts, each {name, value, mark}. */
 export function parts(all, title) {
-  const sum = all.reduce((total, part) => total + part.value, 0);
+  const sum = all.reduce((total, part) => total + (part.value ?? 0), 0);
   let from = 0;
   const bars = all.map((part) => {
-    const width = sum ? (part.value / sum) * 100 : 0;
+    const width = sum ? ((part.value ?? 0) / sum) * 100 : 0;
     const bar = svg('rect', { x: round(from), width: round(width), y: 0, height: 10, class: `area ${part.mark}` });
     from += width;
     return bar;
   });
-  const label = `${title}: ${all.map((part) => `${part.name} ${part.value}`).join(', ')}`;
+  const label = `${title}: ${all.map((part) => `${part.name} ${part.value ?? 'not known'}`).join(', ')}`;
   return svg('svg', { class: 'parts', viewBox: '0 0 100 10', preserveAspectRatio: 'none', role: 'img', 'aria-label': label },
     svg('rect', { width: 100, height: 10, class: 'empty' }), bars);
 }

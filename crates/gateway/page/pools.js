@@ -24,9 +24,9 @@ function standing(pool) {
 }
 
 /** Refills without a known price are not in the sum, and are not counted as 0. */
-function spentWords({ money_micros: micros, refills, unpriced }) {
-  if (!unpriced) return money(micros);
-  return unpriced === refills ? 'not known' : `at least ${money(micros)}`;
+function spentWords({ money_micros: micros, unpriced }) {
+  if (micros === null) return 'not known';
+  return unpriced > 0 ? `at least ${money(micros)}` : money(micros);
 }
 
 function pool(one) {

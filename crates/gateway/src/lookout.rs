@@ -200,7 +200,7 @@ impl Lookout {
         let Seen { looks, history, .. } = seen;
         looks.look(desk, history, is_watched).await;
         let latencies = desk.hub().latencies();
-        history.sample(desk.clock().now(), settings.look_span, looks.census, looks.saved.0, latencies);
+        history.sample(desk.clock().now(), settings.look_span, looks.census, looks.saved, latencies);
     }
 
     fn facts<'a>(&'a self, seen: &'a Seen) -> Facts<'a> {

@@ -1,7 +1,7 @@
 //! What the books say about money beyond what was counted: what an answer costs on the average, and what was saved because
 //! nobody had to buy it again. Pure sums, told in docs/books.md, and never told too high.
 
-use quittance_lifecycle::{Money, Tally};
+use quittance_lifecycle::{Money, PriceSum, Tally};
 use quittance_ports::Line;
 use std::collections::BTreeMap;
 
@@ -11,29 +11,37 @@ use std::collections::BTreeMap;
 pub fn mean_price(tally: &Tally) -> Option<Money> {
     let priced = tally.paid.max(tally.solved).saturating_sub(tally.unpriced);
     let price = tally.cost_micros.checked_div(priced)?;
-    (price > 0).then_some(Money(price))
+    // Answers of which every price is known to be 0 are free; attempts without an answer have told no price.
+    let is_free = tally.solved > 0 && tally.unpriced == 0;
+    (price > 0 || is_free).then_some(Money(price))
 }
 
 /// For each line, in their order, what its placements would have cost that were given what others had paid for: they joined an
-/// order in flight, or had the answer of one that was solved. The price is the line's own, or else that of its kind.
+/// order in flight, or had the answer of one that was solved. The price is the line's own, or else that of its kind; if neither is
+/// known, its placements have none.
 #[must_use]
-pub fn savings(books: &[(Line, Tally)]) -> Vec<Money> {
+pub fn savings(books: &[(Line, Tally)]) -> Vec<PriceSum> {
     let mut kinds: BTreeMap<&str, Tally> = BTreeMap::new();
     for (line, tally) in books {
         *kinds.entry(&line.kind).or_default() += *tally;
     }
     let saved = |(line, tally): &(Line, Tally)| {
         let of_kind = || kinds.get(line.kind.as_str()).and_then(mean_price);
-        let Money(price) = mean_price(tally).or_else(of_kind).unwrap_or_default();
-        Money(tally.joined.saturating_add(tally.cached).saturating_mul(price))
+        let placements = tally.joined.saturating_add(tally.cached);
+        match mean_price(tally).or_else(of_kind) {
+            Some(Money(price)) => PriceSum { sum: Money(placements.saturating_mul(price)), unpriced: 0 },
+            None => PriceSum { sum: Money(0), unpriced: placements },
+        }
     };
     books.iter().map(saved).collect()
 }
 
 /// The same in all.
 #[must_use]
-pub fn saved(books: &[(Line, Tally)]) -> Money {
-    Money(savings(books).into_iter().fold(0, |sum, Money(saved)| sum.saturating_add(saved)))
+pub fn saved(books: &[(Line, Tally)]) -> PriceSum {
+    let mut all = PriceSum::default();
+    savings(books).into_iter().for_each(|saved| all += saved);
+    all
 }
 
 #[cfg(test)]
@@ -51,6 +59,10 @@ mod tests {
         }
     }
 
+    fn known(micros: u64) -> PriceSum {
+        PriceSum { sum: Money(micros), unpriced: 0 }
+    }
+
     fn bought(paid: u64, cost_micros: u64) -> Tally {
         Tally { asked: paid, paid, solved: paid, cost_micros, ..Tally::default() }
     }
@@ -59,19 +71,21 @@ mod tests {
     fn what_others_had_paid_for_is_saved_at_the_price_of_its_own_line() {
         let shared = Tally { joined: 3, cached: 2, from_stock: 9, ..bought(2, 5_980) };
         let books = [(line("turnstile", "a"), shared), (line("image", ""), bought(4, 2_000))];
-        assert_eq!(savings(&books), [Money(5 * 2_990), Money(0)]);
-        assert_eq!(saved(&books), Money(14_950));
+        assert_eq!(savings(&books), [known(5 * 2_990), known(0)]);
+        assert_eq!(saved(&books), known(14_950));
     }
 
     #[test]
-    fn a_line_that_bought_nothing_goes_by_its_kind_and_else_by_nothing() {
+    fn a_line_that_bought_nothing_goes_by_its_kind_and_else_has_no_known_price() {
         let joins = Tally { asked: 4, joined: 4, ..Tally::default() };
         let books = [
             (line("turnstile", "a"), bought(2, 5_980)),
             (line("turnstile", "b"), joins),
             (line("hcaptcha", "b"), joins),
         ];
-        assert_eq!(savings(&books), [Money(0), Money(4 * 2_990), Money(0)]);
+        let not_known = PriceSum { sum: Money(0), unpriced: 4 };
+        assert_eq!(savings(&books), [known(0), known(4 * 2_990), not_known]);
+        assert_eq!((not_known.known(), saved(&books).known()), (None, Some(Money(4 * 2_990))));
     }
 
     #[test]
@@ -89,6 +103,6 @@ mod tests {
     #[test]
     fn sums_that_no_number_holds_stay_at_the_greatest() {
         let odd = Tally { joined: u64::MAX, cached: 1, ..bought(1, u64::MAX) };
-        assert_eq!(saved(&[(line("image", ""), odd), (line("image", "a"), odd)]), Money(u64::MAX));
+        assert_eq!(saved(&[(line("image", ""), odd), (line("image", "a"), odd)]), known(u64::MAX));
     }
 }

@@ -1,7 +1,9 @@
 //! The goods: what was paid for, what it cost, and the moment at which it is no longer worth anything.
 
 use crate::time::Timestamp;
+use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use core::fmt;
 use core::time::Duration;
@@ -22,6 +24,56 @@ impl fmt::Display for Money {
             (part, places) = (part / 10, places - 1);
         }
         write!(f, "{whole}.{part:0places$}")
+    }
+}
+
+/// A sum of prices, and how many prices are not in it because they are not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PriceSum {
+    pub sum: Money,
+    pub unpriced: u64,
+}
+
+impl PriceSum {
+    pub fn add(&mut self, price: Option<Money>) {
+        match price {
+            Some(Money(micros)) => self.sum = Money(self.sum.0.saturating_add(micros)),
+            None => self.unpriced = self.unpriced.saturating_add(1),
+        }
+    }
+
+    /// What is known of the sum: at least this, if some prices are missing. `None` if nothing is known of it: what is not known
+    /// is not 0.
+    #[must_use]
+    pub fn known(&self) -> Option<Money> {
+        (self.sum != Money(0) || self.unpriced == 0).then_some(self.sum)
+    }
+
+    /// What was added since it was `before`.
+    #[must_use]
+    pub const fn since(&self, before: &Self) -> Self {
+        Self {
+            sum: Money(self.sum.0.saturating_sub(before.sum.0)),
+            unpriced: self.unpriced.saturating_sub(before.unpriced),
+        }
+    }
+
+    /// The sum in words: an amount, `at least` an amount, or that it is not known.
+    #[must_use]
+    pub fn words(&self, currency: &str) -> String {
+        let unit = if currency.is_empty() { "" } else { " " };
+        match self.known() {
+            None => "not known".to_owned(),
+            Some(sum) if self.unpriced == 0 => format!("{sum}{unit}{currency}"),
+            Some(sum) => format!("at least {sum}{unit}{currency}"),
+        }
+    }
+}
+
+impl core::ops::AddAssign for PriceSum {
+    fn add_assign(&mut self, other: Self) {
+        self.sum = Money(self.sum.0.saturating_add(other.sum.0));
+        self.unpriced = self.unpriced.saturating_add(other.unpriced);
     }
 }
 

@@ -2,7 +2,7 @@
 //! would do. Nothing here decides: what a replay does is asked of the life cycle itself.
 
 use crate::afterwards::Telling;
-use crate::answer::Money;
+use crate::answer::PriceSum;
 use crate::event::Event;
 use crate::order::{Attempt, DeadCause, Order, Phase, Progress};
 use crate::policy::Policy;
@@ -116,22 +116,23 @@ pub struct Letter {
     /// In words.
     pub why: String,
     pub since: Timestamp,
-    /// What its answers have cost so far; `None` if it has answers and no price of them is known.
-    pub spent: Option<Money>,
+    /// What its answers have cost so far.
+    pub spent: PriceSum,
 }
 
 impl Order {
-    /// What was paid for answers that were bought for this order, in all lives that it remembers, as far as prices are
-    /// known. `None` if there are answers and no price of them is known: that is not 0.
+    /// What was paid for answers that were bought for this order, in all lives that it remembers.
     #[must_use]
-    pub fn spent(&self) -> Option<Money> {
-        let own = || self.attempts.iter().filter(|attempt| attempt.made_for.is_none());
+    pub fn spent(&self) -> PriceSum {
         let is_answered =
-            |attempt: &&Attempt| matches!(attempt.progress, Progress::Answered | Progress::Spare { .. });
-        let is_unpriced = own().filter(is_answered).any(|attempt| attempt.cost.is_none());
-        let costs = || own().filter_map(|attempt| attempt.cost);
-        let is_known = !is_unpriced || costs().next().is_some();
-        is_known.then(|| Money(costs().fold(0, |sum, Money(cost)| sum.saturating_add(cost))))
+            |attempt: &Attempt| matches!(attempt.progress, Progress::Answered | Progress::Spare { .. });
+        let mut spent = PriceSum::default();
+        for attempt in self.attempts.iter().filter(|attempt| attempt.made_for.is_none()) {
+            if attempt.cost.is_some() || is_answered(attempt) {
+                spent.add(attempt.cost);
+            }
+        }
+        spent
     }
 
     /// The order as a dead letter, if it is one.

@@ -31,7 +31,7 @@ pub mod transition;
 mod tests;
 
 pub use afterwards::{Listener, Passing, Report, Telling};
-pub use answer::{Answer, Delivery, Goods, Money};
+pub use answer::{Answer, Delivery, Goods, Money, PriceSum};
 pub use backoff::{Backoff, Jitter};
 pub use bad_request::BadRequest;
 pub use event::{

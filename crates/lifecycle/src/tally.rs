@@ -1,6 +1,7 @@
 //! What a step adds to the books. A store adds it up in the same commit as the step itself, so that the books
 //! can be neither ahead of the orders nor behind them.
 
+use crate::answer::{Money, PriceSum};
 use core::ops::AddAssign;
 
 macro_rules! tally {
@@ -82,8 +83,24 @@ tally! {
     untold,
     /// Answers whose price is not known: they are not in the cost.
     unpriced,
-    /// What the answers cost, in millionths.
+    /// What the answers cost whose price is known, in millionths.
     cost_micros,
-    /// The part of the cost that was for nothing.
+    /// What the wasted answers cost whose price is known, in millionths.
     wasted_micros,
+    /// Wasted answers whose price is not known: they are not in the cost of the wasted ones.
+    wasted_unpriced,
+}
+
+impl Tally {
+    /// What the answers cost.
+    #[must_use]
+    pub const fn spent(&self) -> PriceSum {
+        PriceSum { sum: Money(self.cost_micros), unpriced: self.unpriced }
+    }
+
+    /// What the wasted ones of them cost.
+    #[must_use]
+    pub const fn wasted_cost(&self) -> PriceSum {
+        PriceSum { sum: Money(self.wasted_micros), unpriced: self.wasted_unpriced }
+    }
 }

@@ -3,7 +3,7 @@
 //! many dead letters at once, and the alerts that stand.
 
 use crate::store::Version;
-use quittance_lifecycle::{Key, LetterFilter, Money, Timestamp, Value};
+use quittance_lifecycle::{Key, LetterFilter, Money, PriceSum, Timestamp, Value};
 use quittance_pool::{Goal, Hours, Trust};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -58,6 +58,13 @@ pub struct Spent {
     pub refills: u64,
     /// Refills of which no price was known: they are not in `money`.
     pub unpriced: u64,
+}
+
+impl Spent {
+    #[must_use]
+    pub const fn sum(&self) -> PriceSum {
+        PriceSum { sum: self.money, unpriced: self.unpriced }
+    }
 }
 
 /// The level of a pool and why it is that, as it was last decided.
@@ -136,6 +143,8 @@ pub struct Mark {
     pub solved: u64,
     pub recovered_by_poll: u64,
     pub spent: Money,
+    /// Answers whose price is not known: they are not in `spent`.
+    pub unpriced: u64,
 }
 
 /// The alerts, as the node has them that looks after them, and the marks of the last hour, the oldest first.

@@ -142,11 +142,12 @@ mirror! { MarkRecord {
     solved: u64,
     recovered_by_poll: u64,
     spent_micros: u64,
+    unpriced: u64,
 } }
 
 impl MarkRecord {
     pub(crate) fn of(mark: &Mark) -> Self {
-        let Mark { at, dead, attempts, doubts, untold, solved, recovered_by_poll, spent } = *mark;
+        let Mark { at, dead, attempts, doubts, untold, solved, recovered_by_poll, spent, unpriced } = *mark;
         Self {
             at: moment(at),
             dead: unless_default(dead),
@@ -156,6 +157,7 @@ impl MarkRecord {
             solved: unless_default(solved),
             recovered_by_poll: unless_default(recovered_by_poll),
             spent_micros: unless_default(spent.0),
+            unpriced: unless_default(unpriced),
         }
     }
 
@@ -169,6 +171,7 @@ impl MarkRecord {
             solved: self.solved.unwrap_or_default(),
             recovered_by_poll: self.recovered_by_poll.unwrap_or_default(),
             spent: Money(self.spent_micros.unwrap_or_default()),
+            unpriced: self.unpriced.unwrap_or_default(),
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::days::words;
 use crate::output::harmless;
 use crate::report::Sums;
 use quittance::Day;
-use quittance::lifecycle::Money;
+use quittance::lifecycle::{Money, PriceSum};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -17,9 +17,7 @@ use std::fmt::Write;
 pub(super) struct Summary {
     /// Attempts that the provider is known to have taken, and what their answers cost.
     paid: u64,
-    cost_micros: u64,
-    /// Answers whose price is not known: they are not in `cost_micros`.
-    unpriced: u64,
+    cost: PriceSum,
     doubles: u64,
     by_state: BTreeMap<String, u64>,
     pub(super) unreadable: u64,
@@ -34,22 +32,26 @@ fn amount(micros: u64) -> String {
     money::render(Money(micros))
 }
 
-/// A sum over answers of which some have no known price.
-fn in_all(micros: u64, unpriced: u64, answers: u64) -> String {
-    match unpriced {
-        0 => format!("{} in all", amount(micros)),
-        _ if micros == 0 && unpriced >= answers => "price not known".into(),
-        _ => format!("at least {} in all", amount(micros)),
+fn in_all(cost: PriceSum) -> String {
+    match cost.known() {
+        None => "price not known".into(),
+        Some(_) => format!("{} in all", cost.words("")),
     }
 }
 
 impl Summary {
     pub(super) fn add(&mut self, entry: &Entry) {
         self.paid += u64::from(entry.is_known());
-        self.cost_micros = self.cost_micros.saturating_add(entry.cost_micros.unwrap_or_default());
-        self.unpriced += u64::from(entry.is_answered() && entry.cost_micros.is_none());
+        if entry.is_answered() || entry.cost_micros.is_some() {
+            self.cost.add(entry.cost_micros.map(Money));
+        }
         self.doubles += u64::from(entry.possible_double);
         *self.by_state.entry(entry.state.clone()).or_default() += 1;
+    }
+
+    /// What the books say that answers have cost.
+    fn booked_cost(&self) -> PriceSum {
+        PriceSum { sum: self.books.amount("cost_micros"), unpriced: self.books.count("unpriced") }
     }
 
     /// How many payments the books know of that are no longer on record.
@@ -62,11 +64,13 @@ impl Summary {
     }
 
     pub(super) fn json(&self, from: Day, to: Day) -> Value {
+        let micros = |cost: PriceSum| cost.known().map(|cost| cost.0);
+        let booked = self.booked_cost();
         json!({ "summary": {
             "from": day::render(from), "to": day::render(to), "currency": self.currency,
-            "paid": self.paid, "cost_micros": self.cost_micros, "unpriced": self.unpriced, "possible_doubles": self.doubles,
+            "paid": self.paid, "cost_micros": micros(self.cost), "unpriced": self.cost.unpriced, "possible_doubles": self.doubles,
             "by_state": self.by_state, "unreadable": self.unreadable,
-            "books": { "paid": self.books.count("paid"), "cost_micros": self.books.count("cost_micros"), "unpriced": self.books.count("unpriced") },
+            "books": { "paid": self.books.count("paid"), "cost_micros": micros(booked), "unpriced": booked.unpriced },
             "balance": self.balance, "ledger": self.compared.as_ref().map(Compared::json),
             "is_explained": self.is_explained(),
         } })
@@ -80,7 +84,7 @@ impl Summary {
             .map(|(state, count)| format!("{count} {}", state.replace('_', " ")))
             .collect();
         let states = if states.is_empty() { "none".to_owned() } else { states.join(", ") };
-        let (paid, cost) = (self.paid, in_all(self.cost_micros, self.unpriced, self.paid));
+        let (paid, cost) = (self.paid, in_all(self.cost));
         _ = writeln!(text, "on record  {paid} attempts paid for, {cost} ({states})");
         if self.doubles > 0 {
             _ = writeln!(
@@ -109,10 +113,9 @@ impl Summary {
     }
 
     fn books(&self) -> String {
-        let (paid, micros) = (self.books.count("paid"), self.books.count("cost_micros"));
-        let mut text =
-            format!("the books  {paid} paid for, {}", in_all(micros, self.books.count("unpriced"), paid));
-        _ = match (self.paid.cmp(&paid), self.cost_micros == micros) {
+        let (paid, booked) = (self.books.count("paid"), self.booked_cost());
+        let mut text = format!("the books  {paid} paid for, {}", in_all(booked));
+        _ = match (self.paid.cmp(&paid), self.cost == booked) {
             (std::cmp::Ordering::Equal, true) => writeln!(text, ": the same"),
             (std::cmp::Ordering::Greater, _) => {
                 writeln!(
@@ -122,7 +125,10 @@ impl Summary {
                 )
             }
             _ => {
-                let money = amount(micros.saturating_sub(self.cost_micros));
+                let money = match booked.since(&self.cost) {
+                    missing if missing.known().is_none() => "price not known".to_owned(),
+                    missing => missing.words(""),
+                };
                 let count = paid - self.paid.min(paid);
                 writeln!(
                     text,
@@ -130,7 +136,7 @@ impl Summary {
                 )
             }
         };
-        let unpriced = self.books.count("unpriced");
+        let unpriced = booked.unpriced;
         if unpriced > 0 {
             _ = writeln!(
                 text,
@@ -214,6 +220,19 @@ mod tests {
         assert!(text.contains("2 of them, 0.00598, by orders that are no longer on record"), "{text}");
         assert_eq!(summary.forgotten(), 2);
         assert_eq!(summary.json(Day(0), Day(0))["summary"]["paid"], 1);
+    }
+
+    #[test]
+    fn answers_without_a_price_have_no_cost_of_zero() {
+        let mut summary = Summary::default();
+        summary.add(&Entry { cost_micros: None, ..answered("1") });
+        summary.books =
+            Sums::of(json!({ "paid": 2, "unpriced": 2, "cost_micros": null }).as_object().unwrap().clone());
+        let object = summary.json(Day(0), Day(0));
+        let summed = &object["summary"];
+        assert!(summed["cost_micros"].is_null() && summed["books"]["cost_micros"].is_null(), "{summed}");
+        let text = summary.text(Day(0), Day(0));
+        assert!(text.contains("1 of them, price not known, by orders"), "{text}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::filter::number;
 use crate::config::money;
 use crate::output::harmless;
-use quittance::lifecycle::Money;
+use quittance::lifecycle::{Money, PriceSum};
 use quittance::sheet::Deed;
 use serde_json::{Value, json};
 
@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 pub(super) struct Cost {
     pub(super) letters: u64,
     would_pay: u64,
-    micros: u64,
-    unpriced: u64,
+    cost: PriceSum,
     may_pay_twice: u64,
     not_allowed: u64,
     unreadable: u64,
@@ -27,29 +26,30 @@ impl Cost {
         }
         self.letters += number(told, "letters");
         self.would_pay += number(told, "would_pay");
-        self.micros = self.micros.saturating_add(number(told, "cost_micros"));
-        self.unpriced += number(told, "unpriced");
+        let sum = Money(number(told, "cost_micros"));
+        self.cost += PriceSum { sum, unpriced: number(told, "unpriced") };
         self.may_pay_twice += number(told, "may_pay_twice");
         self.not_allowed += number(told, "not_allowed");
         self.unreadable += number(told, "unreadable");
     }
 
     pub(super) fn json(&self) -> Value {
-        let Self { letters, would_pay, micros, unpriced, may_pay_twice, not_allowed, unreadable, currency } =
-            self;
+        let Self { letters, would_pay, cost, may_pay_twice, not_allowed, unreadable, currency } = self;
+        let known = cost.known();
         json!({ "currency": currency.trim(), "dry_run": true, "letters": letters, "would_pay": would_pay,
-            "cost": money::render(Money(*micros)), "cost_micros": micros, "unpriced": unpriced,
+            "cost": known.map(money::render), "cost_micros": known.map(|cost| cost.0), "unpriced": cost.unpriced,
             "may_pay_twice": may_pay_twice, "not_allowed": not_allowed, "unreadable": unreadable })
     }
 
     pub(super) fn words(&self, deed: Deed) -> String {
-        let Self { letters, would_pay, micros, unpriced, may_pay_twice, not_allowed, unreadable, .. } = *self;
+        let Self { letters, would_pay, cost, may_pay_twice, not_allowed, unreadable, .. } = *self;
+        let PriceSum { sum, unpriced } = cost;
         let (done, mut price) = match deed {
             Deed::Drop => ("dropped", "nothing is paid for".to_owned()),
             Deed::Replay => ("replayed", format!("{would_pay} of them may be paid for")),
         };
         if deed == Deed::Replay && would_pay > 0 {
-            let known = format!("{}{}", Money(micros), self.currency);
+            let known = format!("{sum}{}", self.currency);
             price += &match would_pay.saturating_sub(unpriced) {
                 0 => ", at a price that is not known".to_owned(),
                 _ if unpriced == 0 => format!(", about {known}"),
@@ -102,6 +102,9 @@ mod tests {
         );
         let unknown = words(&json!({ "letters": 2, "would_pay": 2, "unpriced": 2 }));
         assert!(unknown.ends_with("2 of them may be paid for, at a price that is not known"), "{unknown}");
+        let mut cost = Cost::default();
+        cost.add(&json!({ "letters": 2, "would_pay": 2, "unpriced": 2, "cost_micros": null }));
+        assert!(cost.json()["cost"].is_null() && cost.json()["cost_micros"].is_null(), "{}", cost.json());
         let known = words(&json!({ "letters": 2, "would_pay": 2, "cost_micros": 5980 }));
         assert!(known.ends_with("2 of them may be paid for, about 0.00598"), "{known}");
         let unread = json!({ "letters": 3, "unreadable": 1 });

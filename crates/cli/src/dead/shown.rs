@@ -10,7 +10,7 @@ use crate::output;
 use crate::output::{cut, harmless, roughly};
 use quittance::SystemClock;
 use quittance::gateway::plain_json;
-use quittance::lifecycle::{Money, Timestamp};
+use quittance::lifecycle::{Money, PriceSum, Timestamp};
 use quittance_ports::Clock;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -199,8 +199,8 @@ fn as_text(story: &Value) -> String {
     let doubles = number(story, "possible_doubles");
     line("attempts", &format!("{attempts} ({doubles} while an earlier one may have been paid for)"));
     let currency = story["currency"].as_str().map(harmless).unwrap_or_default();
-    let spent = story["spent_micros"].as_u64().map(|spent| money::named(Money(spent), &currency));
-    line("spent", spent.as_deref().unwrap_or("not known"));
+    let spent = PriceSum { sum: Money(number(story, "spent_micros")), unpriced: number(story, "unpriced") };
+    line("spent", &spent.words(&currency));
     line("replay", story["on_replay"]["words"].as_str().unwrap_or("there is nothing to replay"));
     match story["on_replay"].get("price_micros").map(Value::as_u64) {
         Some(Some(price)) => {

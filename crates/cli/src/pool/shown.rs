@@ -38,11 +38,10 @@ pub(super) fn budget(spec: &PoolSpec, currency: &str) -> String {
 
 /// What it has set out to spend in this hour. Refills without a known price are never counted as 0.
 fn spent(pool: &Pool) -> String {
-    let known = money::named(pool.spent, &pool.currency);
-    match pool.unpriced {
-        0 => known,
-        all if all == pool.refills => "not known".into(),
-        some => format!("at least {known}; the price of {some} is not known"),
+    let words = pool.spent.words(&pool.currency);
+    match (pool.spent.known(), pool.spent.unpriced) {
+        (Some(_), some @ 1..) => format!("{words}; the price of {some} is not known"),
+        _ => words,
     }
 }
 
@@ -112,7 +111,7 @@ pub(crate) fn as_json(pool: &Pool) -> Value {
         "makes_sense": pool.makes_sense, "usable_s": pool.usable.as_secs_f64(), "level": level,
         "served": pool.demand.served, "missed": pool.demand.missed,
         "hit_rate": hits(pool).map(|permille| permille as f64 / 1000.0),
-        "spent_micros": pool.spent.0, "refills": pool.refills, "unpriced": pool.unpriced,
+        "spent_micros": pool.spent.known().map(|spent| spent.0), "refills": pool.refills, "unpriced": pool.spent.unpriced,
         "price_micros": pool.price.map(|price| price.0), "currency": pool.currency, "stopped": pool.stopped,
     });
     if let Value::Object(more) = more {

@@ -2,7 +2,7 @@
 
 use crate::config::money;
 use crate::day;
-use quittance::lifecycle::{Money, Timestamp};
+use quittance::lifecycle::{Money, PriceSum, Timestamp};
 use quittance::{Demand, Goal, Hours, LevelShown, PoolShown, PoolSpec, Spent, Value as Param};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -20,10 +20,8 @@ pub(crate) struct Pool {
     pub(super) makes_sense: bool,
     pub(super) level: Option<LevelShown>,
     /// What it has set out to spend in this hour of the clock, and in how many refills.
-    pub(super) spent: Money,
+    pub(super) spent: PriceSum,
     pub(super) refills: u64,
-    /// Refills of which no price was known: they are not in `spent`.
-    pub(super) unpriced: u64,
     /// What the next refill costs, as far as it is known.
     pub(super) price: Option<Money>,
     pub(super) currency: String,
@@ -37,15 +35,14 @@ impl Pool {
     pub(crate) fn of_store(pool: PoolShown, now: Timestamp) -> Self {
         let stopped = pool.stopped_by_price();
         let PoolShown { sheet, target, demand, usable, price, currency, .. } = pool;
-        let Spent { hour, money, refills, unpriced } = sheet.spent;
-        let is_now = hour == now.as_millis() / HOUR_MS;
+        let is_now = sheet.spent.hour == now.as_millis() / HOUR_MS;
+        let spent = if is_now { sheet.spent } else { Spent::default() };
         Self {
             spec: sheet.spec,
             makes_sense: target.is_some(),
             level: sheet.level,
-            spent: if is_now { money } else { Money(0) },
-            refills: if is_now { refills } else { 0 },
-            unpriced: if is_now { unpriced } else { 0 },
+            spent: spent.sum(),
+            refills: spent.refills,
             price,
             currency,
             stopped,
@@ -80,9 +77,11 @@ impl Pool {
             },
             makes_sense: told.valid,
             level: told.level.map(|level| level.read().ok_or_else(|| odd("level"))).transpose()?,
-            spent: Money(told.spent.money_micros),
+            spent: PriceSum {
+                sum: Money(told.spent.money_micros.unwrap_or_default()),
+                unpriced: told.spent.unpriced,
+            },
             refills: told.spent.refills,
-            unpriced: told.spent.unpriced,
             price: told.price.map(sum).transpose()?,
             currency: told.currency,
             stopped: told.stopped,
@@ -128,7 +127,7 @@ struct ToldDemand {
 
 #[derive(Debug, Deserialize)]
 struct ToldSpent {
-    money_micros: u64,
+    money_micros: Option<u64>,
     refills: u64,
     unpriced: u64,
 }
@@ -247,7 +246,10 @@ mod tests {
             (Goal::Served { permille: 957 }, Some(Money(100_000)))
         );
         assert_eq!(pool.level.as_ref().map(|level| level.rate_milli), Some(119));
-        assert_eq!((pool.price, pool.spent), (Some(Money(2_990)), Money(410_000)));
+        assert_eq!(
+            (pool.price, pool.spent),
+            (Some(Money(2_990)), PriceSum { sum: Money(410_000), unpriced: 0 })
+        );
         let wish = as_wish(&pool.spec);
         for (name, expected) in [
             ("service_level", json!(0.957)),

@@ -44,10 +44,16 @@ pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) ->
     }
     let unpriced = match report.all.count("unpriced") {
         0 => String::new(),
-        answers => format!(
-            "\nSpent is at least that: the price of {answers} of the answers is not known. Callbacks say no price; set `prices` in \
-             the configuration.\n"
-        ),
+        answers => {
+            let at_least = match report.all.is_known("cost_micros") {
+                true => "Spent is at least that: the",
+                false => "The",
+            };
+            format!(
+                "\n{at_least} price of {answers} of the answers is not known. Callbacks say no price; set `prices` in the \
+                 configuration.\n"
+            )
+        }
     };
     if report.by.is_empty() {
         return heading + &in_full(&report.all) + &unpriced;
@@ -237,6 +243,10 @@ mod tests {
         let text = text(&Report::read(told, &[]).unwrap(), Day(1), Day(1), None);
         let spent = text.lines().find(|line| line.starts_with("spent")).unwrap();
         assert!(spent.ends_with("not known"), "{text}");
+        assert!(
+            text.contains("\nThe price of 4 of the answers is not known.") && !text.contains("at least"),
+            "{text}"
+        );
         assert!(text.starts_with("1970-01-02, in UTC; money in EUR\n"), "{text}");
     }
 

@@ -23,6 +23,11 @@ impl Sums {
         Money(self.count(name))
     }
 
+    /// A sum of money that is `null` is not known.
+    pub(super) fn is_known(&self, name: &str) -> bool {
+        self.0.get(name) != Some(&Value::Null)
+    }
+
     /// As a program reads it: what is not known is empty.
     pub(super) fn cell(&self, name: &str) -> String {
         let micros = match name {
@@ -31,18 +36,11 @@ impl Sums {
             "wasted_cost" => "wasted_micros",
             name => name,
         };
-        match self.0.get(micros) {
-            Some(Value::Null) => String::new(),
-            _ => self.shown(name),
-        }
+        if self.is_known(micros) { self.shown(name) } else { String::new() }
     }
 
-    /// A sum of money; `null` is a sum that is not known.
     fn money(&self, name: &str) -> String {
-        match self.0.get(name) {
-            Some(Value::Null) => "not known".to_owned(),
-            _ => money::render(self.amount(name)),
-        }
+        if self.is_known(name) { money::render(self.amount(name)) } else { "not known".to_owned() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {

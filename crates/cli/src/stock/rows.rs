@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::output;
 use crate::pool::share;
-use quittance::lifecycle::{Tally, Timestamp};
+use quittance::lifecycle::{Money, PriceSum, Tally, Timestamp};
 use quittance::{Line, TrustSheet};
 use quittance_engine::{TrustShown, show_trust, with_life_rules};
 use serde::Deserialize;
@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(super) hits: Option<u64>,
     pub(super) stocked: u64,
     pub(super) wasted: u64,
-    pub(super) wasted_micros: u64,
+    pub(super) wasted_cost: PriceSum,
     /// How old an answer from the shelf was, on the average.
     pub(super) age_ms: Option<u64>,
     /// In all.
@@ -46,7 +46,7 @@ impl Row {
             hits: share(tally.from_stock, wanted(tally)),
             stocked: tally.stocked,
             wasted: tally.wasted,
-            wasted_micros: tally.wasted_micros,
+            wasted_cost: tally.wasted_cost(),
             age_ms: tally.stock_age_ms.checked_div(tally.from_stock),
             saved_ms: tally.saved_ms,
             reported_bad: tally.reported_bad,
@@ -115,7 +115,8 @@ struct ToldLine {
     hit_rate: Option<f64>,
     stocked: u64,
     wasted: u64,
-    wasted_micros: u64,
+    wasted_micros: Option<u64>,
+    wasted_unpriced: u64,
     mean_age_ms: Option<u64>,
     saved_ms: u64,
     reported_bad: u64,
@@ -149,7 +150,10 @@ pub(crate) fn of_daemon(ToldStock { lines, left_out }: ToldStock, config: &Confi
             hits: line.hit_rate.map(permille),
             stocked: line.stocked,
             wasted: line.wasted,
-            wasted_micros: line.wasted_micros,
+            wasted_cost: PriceSum {
+                sum: Money(line.wasted_micros.unwrap_or_default()),
+                unpriced: line.wasted_unpriced,
+            },
             age_ms: line.mean_age_ms,
             saved_ms: line.saved_ms,
             reported_bad: line.reported_bad,
@@ -178,6 +182,7 @@ mod tests {
             stocked: 70,
             wasted: 2,
             wasted_micros: 5_980,
+            wasted_unpriced: 1,
             stock_age_ms: 67 * 12_345,
             saved_ms: 67 * 9_500,
             reported_bad: 1,
@@ -195,7 +200,7 @@ mod tests {
             "lines": [{
                 "tenant": "default", "kind": "turnstile", "site": "a.example.com", "asked": 120,
                 "from_stock": 67, "hit_rate": 0.67, "stocked": 70, "wasted": 2, "wasted_cost": "0.00598",
-                "wasted_micros": 5_980, "mean_age_ms": 12_345, "saved_ms": 67 * 9_500, "reported_bad": 1,
+                "wasted_micros": 5_980, "wasted_unpriced": 1, "mean_age_ms": 12_345, "saved_ms": 67 * 9_500, "reported_bad": 1,
             }],
         });
         let of_daemon = of_daemon(serde_json::from_value(told).unwrap(), &config);

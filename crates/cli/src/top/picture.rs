@@ -13,7 +13,7 @@ pub(super) struct Picture {
     pub(super) orders: Orders,
     pub(super) rates: BTreeMap<String, Option<f64>>,
     pub(super) latency_ms: Latency,
-    pub(super) today: BTreeMap<String, u64>,
+    pub(super) today: BTreeMap<String, Option<u64>>,
     /// What all money is in; empty if the daemon does not say it.
     pub(super) currency: String,
     pub(super) balance: Balance,
@@ -26,7 +26,7 @@ pub(super) struct Picture {
 
 impl Picture {
     pub(super) fn today(&self, line: &str) -> u64 {
-        self.today.get(line).copied().unwrap_or_default()
+        self.today.get(line).copied().flatten().unwrap_or_default()
     }
 
     /// Nothing, if it is not known.

@@ -5,7 +5,7 @@ use super::feed::Missing;
 use super::picture::{Alert, Node, Picture, Pool, Provider};
 use crate::config::Scheme;
 use crate::output::{harmless, roughly};
-use quittance_lifecycle::Money;
+use quittance_lifecycle::{Money, PriceSum};
 use std::time::Duration;
 
 /// How a line is meant.
@@ -35,17 +35,27 @@ fn named(picture: &Picture, amount: Money) -> String {
     }
 }
 
-fn money(picture: &Picture, line: &str) -> String {
-    named(picture, Money(picture.today(line)))
+/// What was spent, saved or wasted. A sum that lacks prices says so, and is never 0 because of them.
+fn money(picture: &Picture, what: &str, line: &str, unpriced: &str) -> String {
+    let is_known = picture.today.get(line).is_none_or(Option::is_some);
+    let unpriced = if is_known { picture.today(unpriced) } else { 1 };
+    let sum = PriceSum { sum: Money(picture.today(line)), unpriced };
+    match sum.known() {
+        None => format!("{what}: price not known"),
+        Some(_) => format!("{what} {}", sum.words(&harmless(&picture.currency))),
+    }
 }
 
-/// A sum that lacks answers without a known price says so, and is never 0 because of them.
-fn spent(picture: &Picture) -> String {
-    match (picture.today("unpriced"), picture.today("cost_micros")) {
-        (0, _) => format!("spent {}", money(picture, "cost_micros")),
-        (_, 0) => "spent: price not known".to_owned(),
-        _ => format!("spent at least {}", money(picture, "cost_micros")),
-    }
+fn spent(picture: &Picture) -> Line {
+    plain(money(picture, "spent", "cost_micros", "unpriced"))
+}
+
+fn saved(picture: &Picture) -> Line {
+    (Tone::Good, money(picture, "saved", "saved_micros", ""))
+}
+
+fn wasted(picture: &Picture) -> Line {
+    plain(money(picture, "wasted", "wasted_micros", "wasted_unpriced"))
 }
 
 /// As much as there is room for, and first what is wrong.
@@ -159,9 +169,9 @@ pub(super) fn today(picture: &Picture) -> Vec<Line> {
     let mut lines = vec![
         plain(format!("asked {asked}  solved {solved}")),
         plain(format!("failed {}", picture.today("failed"))),
-        plain(spent(picture)),
-        (Tone::Good, format!("saved {}", money(picture, "saved_micros"))),
-        plain(format!("wasted {}", money(picture, "wasted_micros"))),
+        spent(picture),
+        saved(picture),
+        wasted(picture),
     ];
     lines.extend(account(picture));
     lines
@@ -169,10 +179,9 @@ pub(super) fn today(picture: &Picture) -> Vec<Line> {
 
 /// The same, the money first.
 pub(super) fn today_short(picture: &Picture) -> Vec<Line> {
-    let spent = [plain(spent(picture)), (Tone::Good, format!("saved {}", money(picture, "saved_micros")))];
+    let money = [spent(picture), saved(picture)];
     let counts = ["asked", "solved", "failed"].map(|line| plain(format!("{line} {}", picture.today(line))));
-    let wasted = plain(format!("wasted {}", money(picture, "wasted_micros")));
-    spent.into_iter().chain(account(picture)).chain(counts).chain([wasted]).collect()
+    money.into_iter().chain(account(picture)).chain(counts).chain([wasted(picture)]).collect()
 }
 
 fn provider(provider: &Provider, now_ms: u64) -> Line {

@@ -290,6 +290,7 @@ impl Lookout {
                 is_on: sheet.spec.is_on,
                 budget: sheet.spec.budget,
                 spent_this_hour: spent_this_hour(&sheet.spent, now).money,
+                unpriced: spent_this_hour(&sheet.spent, now).unpriced,
                 price: pool.price,
                 level,
                 fresh,

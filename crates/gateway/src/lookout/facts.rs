@@ -5,7 +5,7 @@ use super::history::{History, Sample};
 use super::latencies::Spread;
 use crate::Desk;
 use quittance_engine::{PoolShown, ProviderState};
-use quittance_lifecycle::{Money, Phase, Tally, Timestamp};
+use quittance_lifecycle::{Phase, PriceSum, Tally, Timestamp};
 use quittance_ports::{Account, AlertNote, BulkSheet, Census, Day, Roll, Sheet, SheetFound, Which};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -96,7 +96,7 @@ pub(super) struct Looks {
     roster_turn: Turn,
     pub(super) store_is_up: bool,
     pub(super) today: Tally,
-    pub(super) saved: Money,
+    pub(super) saved: PriceSum,
     pub(super) census: Census,
     phases: Phases,
     is_sampled: bool,
@@ -189,7 +189,7 @@ pub(crate) struct Facts<'a> {
     pub(crate) latency: Spread,
     pub(crate) sample: Option<Sample>,
     pub(crate) today: Tally,
-    pub(crate) saved: Money,
+    pub(crate) saved: PriceSum,
     pub(crate) currency: &'a str,
     pub(crate) account: Option<Account>,
     pub(crate) provider: (&'a str, ProviderState),

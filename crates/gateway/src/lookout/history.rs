@@ -1,7 +1,7 @@
 //! What has been counted, as it grew: the last seconds for rates, and an hour in samples for whoever wants to see a curve.
 
 use super::latencies::Latencies;
-use quittance_lifecycle::{Tally, Timestamp};
+use quittance_lifecycle::{PriceSum, Tally, Timestamp};
 use quittance_ports::{Census, Day};
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -61,8 +61,9 @@ pub(crate) struct Sample {
     paid: u64,
     solved: u64,
     failed: u64,
-    spent_micros: u64,
-    saved_micros: u64,
+    /// Null if nothing is known of it; see `unpriced` of the day.
+    spent_micros: Option<u64>,
+    saved_micros: Option<u64>,
     p50_ms: Option<u64>,
     p95_ms: Option<u64>,
 }
@@ -73,7 +74,7 @@ pub(super) struct History {
     looks: VecDeque<(Timestamp, Tally)>,
     samples: VecDeque<Sample>,
     /// What had been counted, and saved today, at the last sample.
-    sampled: Option<(Timestamp, Tally, u64)>,
+    sampled: Option<(Timestamp, Tally, PriceSum)>,
 }
 
 impl History {
@@ -144,7 +145,7 @@ impl History {
         at: Timestamp,
         step: Duration,
         census: Census,
-        saved_today: u64,
+        saved_today: PriceSum,
         latencies: &Latencies,
     ) {
         let Some(all) = self.counted() else { return };
@@ -168,8 +169,8 @@ impl History {
             paid: counted.paid,
             solved: counted.solved,
             failed: counted.failed,
-            spent_micros: counted.cost_micros,
-            saved_micros: saved_today.saturating_sub(saved_before),
+            spent_micros: counted.spent().known().map(|spent| spent.0),
+            saved_micros: saved_today.since(&saved_before).known().map(|saved| saved.0),
             p50_ms: took.p50,
             p95_ms: took.p95,
         });
@@ -191,6 +192,7 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quittance_lifecycle::Money;
 
     const MIDNIGHT: u64 = 20_000 * 24 * 3600;
 
@@ -232,14 +234,15 @@ mod tests {
         let (latencies, step) = (Latencies::default(), Duration::from_secs(5));
         for second in 0..10_000 {
             history.note(at(second), paid(second * 3), Tally::default());
-            history.sample(at(second), step, Census { open: second, dead: 1 }, second, &latencies);
+            let saved = PriceSum { sum: Money(second), unpriced: 0 };
+            history.sample(at(second), step, Census { open: second, dead: 1 }, saved, &latencies);
         }
         let (lately, span) = history.lately();
         assert_eq!((lately.paid, span), (30, Duration::from_secs(10)));
         let samples = history.samples();
         assert_eq!(samples.len(), SAMPLES_MAX);
         let last = samples[SAMPLES_MAX - 1];
-        assert_eq!((last.paid, last.saved_micros, last.dead), (15, 5, 1));
+        assert_eq!((last.paid, last.saved_micros, last.dead), (15, Some(5), 1));
         assert_eq!(last.at_ms - samples[0].at_ms, 5000 * (SAMPLES_MAX as u64 - 1));
     }
 }

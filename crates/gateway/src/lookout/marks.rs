@@ -12,14 +12,25 @@ const SPAN: Duration = Duration::from_secs(120);
 const KEPT: Duration = Duration::from_secs(3600 + 240);
 
 fn tally(mark: &Mark) -> Tally {
-    let Mark { at: _, dead, attempts, doubts, untold, solved, recovered_by_poll, spent: Money(cost_micros) } =
-        *mark;
-    Tally { dead, attempts, doubts, untold, solved, recovered_by_poll, cost_micros, ..Tally::default() }
+    let Mark { at: _, dead, attempts, doubts, untold, solved, recovered_by_poll, spent, unpriced } = *mark;
+    let Money(cost_micros) = spent;
+    Tally {
+        dead,
+        attempts,
+        doubts,
+        untold,
+        solved,
+        recovered_by_poll,
+        cost_micros,
+        unpriced,
+        ..Tally::default()
+    }
 }
 
 fn mark(at: Timestamp, books: &Tally) -> Mark {
-    let Counts { dead, attempts, doubts, untold, solved, recovered_by_poll, spent } = Counts::from(books);
-    Mark { at, dead, attempts, doubts, untold, solved, recovered_by_poll, spent }
+    let Counts { dead, attempts, doubts, untold, solved, recovered_by_poll, spent, unpriced } =
+        Counts::from(books);
+    Mark { at, dead, attempts, doubts, untold, solved, recovered_by_poll, spent, unpriced }
 }
 
 pub(super) fn is_due(marks: &[Mark], now: Timestamp) -> bool {

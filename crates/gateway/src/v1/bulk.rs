@@ -15,7 +15,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
 use quittance_engine::{BulkError, PER_SECOND_MAX};
-use quittance_lifecycle::{LetterCause, OnReplay};
+use quittance_lifecycle::{LetterCause, OnReplay, PriceSum};
 use quittance_ports::{BulkSheet, Deed, StoreError, Which};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -65,16 +65,19 @@ pub(super) struct DryRun {
     /// What all money is in.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
-    /// What that would cost, by what answers of the same kind have cost lately, in millionths.
-    cost_micros: u64,
+    /// What that would cost, by what answers of the same kind have cost lately, in millionths; null if some may be paid for and no
+    /// price of them is known.
+    cost_micros: Option<u64>,
     /// How many of those that may be paid for have no known price: they are not in `cost_micros`.
     unpriced: u64,
     /// How many may be paid for although an earlier attempt may have been paid for, too.
     may_pay_twice: u64,
     /// How many are left alone because their site may not be automated any more.
     not_allowed: u64,
-    /// What has been spent on them so far, as far as prices were told, in millionths.
-    spent_micros: u64,
+    /// What has been spent on them so far, as far as prices are known, in millionths; null if they have answers and no price is known.
+    spent_micros: Option<u64>,
+    /// How many answers that were bought for them have no known price: they are not in `spent_micros`.
+    spent_unpriced: u64,
     by_cause: BTreeMap<&'static str, u64>,
     /// How many cannot be read. They are among the `letters` that would be dropped, and a replay passes them over.
     unreadable: u64,
@@ -82,6 +85,13 @@ pub(super) struct DryRun {
     #[schema(pattern = "^[0-9a-f]{64}$")]
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<String>,
+}
+
+/// The sums of a dry run: what it would cost, and what its letters have cost.
+#[derive(Default)]
+struct DryRunMoney {
+    cost: PriceSum,
+    spent: PriceSum,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -281,28 +291,34 @@ impl Room {
             currency: self.desk.engine().currency().to_owned(),
             letters: 0,
             would_pay: 0,
-            cost_micros: 0,
+            cost_micros: None,
             unpriced: 0,
             may_pay_twice: 0,
             not_allowed: 0,
-            spent_micros: 0,
+            spent_micros: None,
+            spent_unpriced: 0,
             by_cause: BTreeMap::new(),
             unreadable: 0,
             next: None,
         };
         let mut walk = Walk::new(Which::DEAD, asked.after);
+        let mut money = DryRunMoney::default();
         loop {
             let page = walk.page(self).await?;
             if page.is_empty() {
+                let DryRunMoney { cost, spent } = money;
+                told.cost_micros = cost.known().map(|cost| cost.0);
+                told.spent_micros = spent.known().map(|spent| spent.0);
+                (told.unpriced, told.spent_unpriced) = (cost.unpriced, spent.unpriced);
                 return Ok(DryRun { next: walk.next(), ..told });
             }
             for record in page.iter().filter(|record| is_meant(&asked.filter, record)) {
-                self.add(&mut told, deed, record, &prices);
+                self.add(&mut told, &mut money, deed, record, &prices);
             }
         }
     }
 
-    fn add(&self, told: &mut DryRun, deed: Deed, record: &Record, prices: &Prices) {
+    fn add(&self, told: &mut DryRun, money: &mut DryRunMoney, deed: Deed, record: &Record, prices: &Prices) {
         let Ok(found) = record else {
             told.unreadable += 1;
             told.letters += u64::from(deed == Deed::Drop);
@@ -310,17 +326,14 @@ impl Room {
         };
         let Some(letter) = found.order.letter() else { return };
         told.letters += 1;
-        told.spent_micros = told.spent_micros.saturating_add(letter.spent.unwrap_or_default().0);
+        money.spent += letter.spent;
         *told.by_cause.entry(letter.cause.name()).or_default() += 1;
         let engine = self.desk.engine();
         let replay = engine.on_replay(&found.order).filter(|_| deed == Deed::Replay);
         told.not_allowed += u64::from(replay == Some(OnReplay::NotAllowed));
         if let Some(replay) = replay.filter(|replay| replay.may_pay()) {
             told.would_pay += 1;
-            match prices.of(&found.order) {
-                Some(price) => told.cost_micros = told.cost_micros.saturating_add(price.0),
-                None => told.unpriced += 1,
-            }
+            money.cost.add(prices.of(&found.order));
             // Whoever waits first, or asks for what is there, buys all the same if no word comes.
             let is_second =
                 matches!(replay, OnReplay::MayPayTwice | OnReplay::GoesOn | OnReplay::WaitsFirst { .. });

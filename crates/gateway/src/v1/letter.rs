@@ -51,6 +51,8 @@ pub(super) struct ReadLetter {
     dead_ms: u64,
     /// What its answers have cost so far, in millionths; `null` if it has answers and no price of them is known.
     spent_micros: Option<u64>,
+    /// How many of its answers have no known price: they are not in `spent_micros`.
+    unpriced: u64,
     /// How often it may have been paid for twice.
     possible_doubles: u32,
     /// What a replay would do: `tells_again`, `goes_on`, `waits_first`, `may_pay_twice`, `pays` or `not_allowed`.
@@ -112,7 +114,8 @@ impl Letter {
             why: letter.why,
             dead_at: rfc3339(letter.since),
             dead_ms: letter.since.as_millis(),
-            spent_micros: letter.spent.map(|spent| spent.0),
+            spent_micros: letter.spent.known().map(|spent| spent.0),
+            unpriced: letter.spent.unpriced,
             possible_doubles: order.possible_doubles,
             on_replay: engine.on_replay(order).map(quittance_lifecycle::OnReplay::name),
             price_micros: engine

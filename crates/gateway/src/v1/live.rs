@@ -8,6 +8,7 @@ use super::caller::Operator;
 use super::events::{EVENT_STREAM, GREETING};
 use super::pools::PoolInShort;
 use super::problem::{Refused, problems};
+use super::sums::Sums;
 use crate::lookout::{Facts, Lookout, Phases, Sample};
 use crate::seats::Seat;
 use axum::extract::State;
@@ -43,8 +44,8 @@ pub(super) struct Snapshot {
     /// The newest step of the curve of the last hour: whoever has read that goes on with this.
     sample: Option<Sample>,
     /// Every line of today's books (UTC), on all nodes, and `saved_micros`: what those who joined an order, or were given an answer
-    /// that was there already, would have cost.
-    today: BTreeMap<&'static str, u64>,
+    /// that was there already, would have cost. A sum of money is null if no price that belongs to it is known.
+    today: BTreeMap<&'static str, Option<u64>>,
     /// What all money is in.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
@@ -254,7 +255,7 @@ impl Snapshot {
                 count: latency.count,
             },
             sample: facts.sample,
-            today: facts.today.lines().chain([("saved_micros", facts.saved.0)]).collect(),
+            today: Sums { tally: facts.today, saved: facts.saved }.lines(),
             currency: facts.currency.to_owned(),
             balance: ShownBalance {
                 balance_micros: account.balance.map(|balance| balance.0),

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::{Engine, PoolShown, ProviderState};
-use quittance_lifecycle::{Tally, Timestamp};
+use quittance_lifecycle::{PriceSum, Tally, Timestamp};
 use quittance_ports::{Account, AlertNote, Census, Day, Demand, LevelShown, Line};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -83,8 +83,7 @@ fn escaped(value: &str) -> String {
 struct PoolNow {
     level: Option<LevelShown>,
     enabled: bool,
-    spent_micros: u64,
-    unpriced: u64,
+    spent: PriceSum,
     is_stopped: bool,
     budget_micros: Option<u64>,
 }
@@ -118,13 +117,13 @@ const OF_POOLS: &[Metric<PoolNow>] = &[
     }),
     gauge(
         "quittance_pool_spent_micros",
-        "What the pool has set out to spend in this hour (UTC), as far as prices are known, in millionths.",
-        |pool| Some(pool.spent_micros as f64),
+        "What the pool has set out to spend in this hour (UTC), as far as prices are known, in millionths; absent if no price is.",
+        |pool| pool.spent.known().map(|spent| spent.0 as f64),
     ),
     gauge(
         "quittance_pool_unpriced",
         "Refills of this hour (UTC) whose price is not known: they are not in what was spent.",
-        |pool| Some(pool.unpriced as f64),
+        |pool| Some(pool.spent.unpriced as f64),
     ),
     gauge(
         "quittance_pool_price_not_known",
@@ -155,8 +154,7 @@ fn pools_now(pools: &[PoolShown], now: Timestamp) -> Vec<(String, PoolNow)> {
         let now = PoolNow {
             level: sheet.level.clone(),
             enabled: sheet.spec.is_on,
-            spent_micros: spent_this_hour(&sheet.spent, now).money.0,
-            unpriced: spent_this_hour(&sheet.spent, now).unpriced,
+            spent: spent_this_hour(&sheet.spent, now).sum(),
             is_stopped: pool.stopped_by_price().is_some(),
             budget_micros: sheet.spec.budget.map(|budget| budget.0),
         };
@@ -179,6 +177,15 @@ fn by_kind(books: Vec<(Line, Tally)>, today: Day) -> BTreeMap<(String, String), 
     kinds
 }
 
+/// Whether nothing is known of this sum of money: then it has no sample, because 0 would say that nothing was spent.
+fn is_unknown(line: &str, tally: &Tally) -> bool {
+    match line {
+        "cost_micros" => tally.spent().known().is_none(),
+        "wasted_micros" => tally.wasted_cost().known().is_none(),
+        _ => false,
+    }
+}
+
 fn show_books(page: &mut Page, books: &BTreeMap<(String, String), Tally>) {
     for (n, (line, words)) in Tally::NAMES.iter().zip(Tally::WORDS).enumerate() {
         // Prometheus has seconds for every span of time.
@@ -186,7 +193,7 @@ fn show_books(page: &mut Page, books: &BTreeMap<(String, String), Tally>) {
         let is_span = seconds.is_some();
         let name = seconds.unwrap_or_else(|| format!("quittance_{line}_total"));
         page.head(&name, Sort::Counter, &format!("{} By all nodes, today (UTC).", words.trim()));
-        for ((kind, provider), tally) in books {
+        for ((kind, provider), tally) in books.iter().filter(|(_, tally)| !is_unknown(line, tally)) {
             let count = tally.lines().nth(n).map_or(0, |(_, count)| count);
             let (kind, provider) = (escaped(kind), escaped(provider));
             _ = write!(page.0, "{name}{{kind=\"{kind}\",provider=\"{provider}\"}} ");

@@ -86,12 +86,12 @@ pub(super) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| (part as f64 / whole as f64 * 10_000.0).round().min(10_000.0) / 10_000.0)
 }
 
-/// What it has set out to spend in this hour (UTC).
+/// What it has set out to spend in this hour (UTC); null if there are refills and no price of them is known.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownSpent {
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
-    money: String,
-    money_micros: u64,
+    money: Option<String>,
+    money_micros: Option<u64>,
     refills: u64,
     /// How many of the refills had no known price: they are not in `money`.
     unpriced: u64,
@@ -177,8 +177,8 @@ impl ShownPool {
             level: sheet.level.as_ref().map(ShownLevel::of),
             demand: ShownDemand::of(*demand),
             spent: ShownSpent {
-                money: decimal(spent.money),
-                money_micros: spent.money.0,
+                money: spent.sum().known().map(decimal),
+                money_micros: spent.sum().known().map(|money| money.0),
                 refills: spent.refills,
                 unpriced: spent.unpriced,
             },

@@ -14,7 +14,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
 use quittance_engine::TrustShown;
-use quittance_lifecycle::{Money, Tally};
+use quittance_lifecycle::Tally;
 use quittance_ports::{Day, Line};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -66,6 +66,9 @@ pub(super) struct StockReport {
     from: String,
     #[schema(format = Date)]
     to: String,
+    /// What all money is in.
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
     all: StockCounts,
     /// Those with the most orders first.
     lines: Vec<StockLine>,
@@ -99,11 +102,13 @@ pub(super) struct StockCounts {
     hit_rate: Option<f64>,
     /// Answers that came to stand on the shelf.
     stocked: u64,
-    /// Answers paid for that nobody could use any more, and what they cost.
+    /// Answers paid for that nobody could use any more, and what they cost: null if no price of them is known.
     wasted: u64,
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
-    wasted_cost: String,
-    wasted_micros: u64,
+    wasted_cost: Option<String>,
+    wasted_micros: Option<u64>,
+    /// How many of them have no known price: they are not in the cost.
+    wasted_unpriced: u64,
     /// How old answers from the stock were when they were handed out, on average.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean_age_ms: Option<u64>,
@@ -115,6 +120,7 @@ pub(super) struct StockCounts {
 
 impl StockCounts {
     fn of(tally: &Tally) -> Self {
+        let wasted_cost = tally.wasted_cost().known();
         let needed = tally.asked.saturating_sub(tally.joined).saturating_sub(tally.cached);
         Self {
             asked: tally.asked,
@@ -122,8 +128,9 @@ impl StockCounts {
             hit_rate: share(tally.from_stock, needed.saturating_sub(tally.refused)),
             stocked: tally.stocked,
             wasted: tally.wasted,
-            wasted_cost: decimal(Money(tally.wasted_micros)),
-            wasted_micros: tally.wasted_micros,
+            wasted_cost: wasted_cost.map(decimal),
+            wasted_micros: wasted_cost.map(|cost| cost.0),
+            wasted_unpriced: tally.wasted_unpriced,
             mean_age_ms: tally.stock_age_ms.checked_div(tally.from_stock),
             saved_ms: tally.saved_ms,
             reported_bad: tally.reported_bad,
@@ -219,6 +226,7 @@ pub(super) async fn stock(
     let report = StockReport {
         from: date_text(from.0),
         to: date_text(to.0),
+        currency: engine.currency().to_owned(),
         all: StockCounts::of(&all),
         lines: lines.collect(),
         left_out,

@@ -142,6 +142,8 @@ pub(super) struct Story {
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     spent: Option<String>,
     spent_micros: Option<u64>,
+    /// How many of its answers have no known price: they are not in `spent`.
+    unpriced: u64,
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
     /// Passwords and cookies are left out, and what is long is cut short.
@@ -184,8 +186,9 @@ impl Story {
             provider,
             life: order.life,
             possible_doubles: order.possible_doubles,
-            spent: spent.map(decimal),
-            spent_micros: spent.map(|spent| spent.0),
+            spent: spent.known().map(decimal),
+            spent_micros: spent.known().map(|spent| spent.0),
+            unpriced: spent.unpriced,
             currency: engine.currency().to_owned(),
             params: params.map(|(name, value)| (name.clone(), cut(shown_param(name, value)))).collect(),
             attempts: order.attempts.iter().map(|attempt| ToldAttempt::of(order, attempt)).collect(),

@@ -3,10 +3,11 @@
 
 use super::moment::decimal;
 use crate::money::savings;
-use quittance_lifecycle::{Money, Tally};
+use quittance_lifecycle::{Money, PriceSum, Tally};
 use quittance_ports::Line;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use std::collections::BTreeMap;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
@@ -17,7 +18,7 @@ const DECIMAL: &str = "^[0-9]+(\\.[0-9]{1,6})?$";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) tally: Tally,
-    pub(super) saved: Money,
+    pub(super) saved: PriceSum,
 }
 
 impl Sums {
@@ -29,22 +30,23 @@ impl Sums {
 
     pub(super) fn add(&mut self, other: &Self) {
         self.tally += other.tally;
-        self.saved = Money(self.saved.0.saturating_add(other.saved.0));
+        self.saved += other.saved;
     }
 
-    /// Each sum of money: its name, its name in millionths, and the sum. Where answers have no known price and nothing else
-    /// adds to a sum, the sum is not known either, and not 0.
+    /// Each sum of money: its name, its name in millionths, and what is known of the sum.
     fn amounts(&self) -> [(&'static str, &'static str, Option<Money>); 3] {
-        let Tally { solved, late, joined, cached, wasted, unpriced, cost_micros, wasted_micros, .. } =
-            self.tally;
-        let known = |money: Money, answers: u64| {
-            (money != Money(0) || unpriced == 0 || answers == 0).then_some(money)
-        };
         [
-            ("spent", "cost_micros", known(Money(cost_micros), solved.max(late).max(unpriced))),
-            ("saved", "saved_micros", known(self.saved, joined.saturating_add(cached))),
-            ("wasted_cost", "wasted_micros", known(Money(wasted_micros), wasted)),
+            ("spent", "cost_micros", self.tally.spent().known()),
+            ("saved", "saved_micros", self.saved.known()),
+            ("wasted_cost", "wasted_micros", self.tally.wasted_cost().known()),
         ]
+    }
+
+    /// Every line by its name; a sum of money in millionths, and `None` if it is not known.
+    pub(super) fn lines(&self) -> BTreeMap<&'static str, Option<u64>> {
+        let mut lines: BTreeMap<_, _> = self.tally.lines().map(|(name, count)| (name, Some(count))).collect();
+        lines.extend(self.amounts().map(|(_, micros, amount)| (micros, amount.map(|amount| amount.0))));
+        lines
     }
 }
 
@@ -52,12 +54,10 @@ impl Serialize for Sums {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         let amounts = self.amounts();
-        let is_money = |name: &str| amounts.iter().any(|(_, micros, _)| *micros == name);
-        for (name, count) in self.tally.lines().filter(|(name, _)| !is_money(name)) {
+        for (name, count) in self.lines() {
             map.serialize_entry(name, &count)?;
         }
-        for (name, micros, amount) in amounts {
-            map.serialize_entry(micros, &amount.map(|amount| amount.0))?;
+        for (name, _, amount) in amounts {
             map.serialize_entry(name, &amount.map(decimal))?;
         }
         map.end()
@@ -77,7 +77,8 @@ impl PartialSchema for Sums {
         let amount = || ObjectBuilder::new().schema_type(or_null(Type::String)).pattern(Some(DECIMAL));
         let mut object = ObjectBuilder::new().description(Some(
             "Every line of usage by its name; money in millionths of the currency, and as decimals. A sum is `null` if there are \
-             answers and no price of them is known; `unpriced` says how many answers are missing from the sums.",
+             answers and no price of them is known; `unpriced` says how many answers are missing from the cost, and `wasted_unpriced` \
+             from the cost of the wasted ones.",
         ));
         let amounts = Self::default().amounts();
         let is_money = |name: &str| amounts.iter().any(|(_, micros, _)| *micros == name);

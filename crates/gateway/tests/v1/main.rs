@@ -14,6 +14,7 @@ mod events;
 mod flaky_store;
 mod idempotency;
 mod live;
+mod money;
 mod orders;
 mod pools;
 mod problems;

@@ -98,7 +98,10 @@ impl Provider for Scripted {
 
     fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
         let code = callback.query.split_once("code=")?.1;
-        Some(Saying { task: Some("7".into()), word: Word::Answered(delivery(code)) })
+        // A token that begins so comes as most providers call: without a price.
+        let cost = (!code.starts_with("unpriced")).then_some(COST);
+        let delivery = Delivery { cost, ..delivery(code) };
+        Some(Saying { task: Some("7".into()), word: Word::Answered(delivery) })
     }
 
     async fn report(&self, _task: &str, is_good: bool) -> ReportOutcome {

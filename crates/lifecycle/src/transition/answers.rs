@@ -224,6 +224,7 @@ impl Step {
     pub(super) fn waste(&mut self, answer: &Answer) {
         self.tally.wasted = 1;
         self.tally.wasted_micros = answer.cost.map_or(0, |Money(micros)| micros);
+        self.tally.wasted_unpriced = u64::from(answer.cost.is_none());
     }
 
     pub(super) fn stocked(mut self, number: u32) -> Decision {

@@ -106,6 +106,7 @@ impl Any {
             solved: self.wide(),
             recovered_by_poll: self.wide(),
             spent: Money(self.wide()),
+            unpriced: self.wide(),
         }
     }
 

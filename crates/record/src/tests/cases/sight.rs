@@ -95,6 +95,7 @@ pub(super) fn sheets() -> Vec<(&'static str, Written)> {
         solved: 5,
         recovered_by_poll: 6,
         spent: Money(2990),
+        unpriced: 0,
     };
     let marks = vec![Mark { at: at(29), ..Mark::default() }, mark];
     let marked = AlertSheet { alerts: vec![standing.clone()], marks };
