@@ -109,7 +109,7 @@ fn page(kind: &Kind, config: &Config) -> String {
     let Kind { pace, margin, .. } = kind;
     let (p50, p95, p99) = (span::render(pace.p50), span::render(pace.p95), span::render(pace.p99));
     _ = writeln!(text, "  answer      lives {} from its solve, and {once}", life(kind));
-    _ = writeln!(text, "  margin      {} of that are promised to the caller", span::render(*margin));
+    _ = writeln!(text, "  margin      {} of that are left when an answer is reused", span::render(*margin));
     _ = writeln!(text, "  pace        half within {p50}, 95 % within {p95}, 99 % within {p99}");
     _ = writeln!(text, "  reuse       {}", reuse(kind));
     _ = writeln!(text, "  equal       {}", same(kind));

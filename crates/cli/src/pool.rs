@@ -34,8 +34,8 @@ spoils there is for nothing. A pool with a service level holds as few as serve t
 never so many that more than about a twentieth of them spoils. --budget-per-hour stops its refills for the
 rest of the hour of the clock.
 
-A target that is asked for less than about three times in an answer's usable life (its life less what the
-caller is promised: 80 s for most kinds) is not worth a pool: most of what it held would spoil. Such a pool
+A target that is asked for less than about three times in an answer's usable life (its life less the
+margin: 80 s for most kinds) is not worth a pool: most of what it held would spoil. Such a pool
 says so and holds nothing, with --service-level; a fixed --size is held all the same, for as long as
 somebody asks at all (ten usable lives without an order, and it is given up until the next one).
 

@@ -84,7 +84,7 @@ pub struct Kind {
     pub bound_to_address: bool,
     /// How long an answer lives, from when it was solved; `None` for ever.
     pub life: Option<Duration>,
-    /// How much of that life the caller is promised.
+    /// How much life a reused answer, cached or from the stock, has left when it is handed out.
     pub margin: Duration,
     /// Whether the site takes an answer once only.
     pub single_use: bool,

@@ -62,7 +62,7 @@ fn rule(effective: &Effective, kinds: &KindTable, table: &Name) -> Result<LifeRu
         return Err(ConfigError::Incomplete {
             table: table.to_string(),
             key: "life",
-            remedy: "say how long such answers live, `life = \"90s\"`, or how much of it is promised, `margin = \"30s\"`"
+            remedy: "say how long such answers live, `life = \"90s\"`, or how much of it a reused answer has left, `margin = \"30s\"`"
                 .into(),
         });
     }

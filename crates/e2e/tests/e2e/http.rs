@@ -35,7 +35,7 @@ pub(crate) fn try_call(verb: &str, url: &str, content_type: &str, body: &str) ->
 }
 
 /// One GET; the headers, by their names in small letters, and the body.
-pub(crate) fn get_with_headers(url: &str) -> (BTreeMap<String, String>, String) {
+pub(crate) fn read_with_headers(url: &str) -> (BTreeMap<String, String>, String) {
     let (head, body) = until(url, || exchange("GET", url, "text/plain", ""));
     let headers = head.lines().filter_map(|line| line.split_once(": "));
     (headers.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect(), body)

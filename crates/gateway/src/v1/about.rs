@@ -159,7 +159,7 @@ pub(super) struct ShownKind {
     /// How long an answer lives; absent if for ever.
     #[serde(skip_serializing_if = "Option::is_none")]
     life_s: Option<u64>,
-    /// How much of that life is promised to the caller.
+    /// How much life a reused answer, cached or from the stock, has left when it is handed out.
     margin_s: u64,
     /// How long an answer usually takes.
     usual_s: u64,

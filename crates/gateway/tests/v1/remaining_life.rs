@@ -63,6 +63,31 @@ async fn a_placement_that_is_answered_at_once_is_told_the_remaining_life() {
     assert_eq!(answered_at_once, [Api::Json("capsolver"), Api::V1]);
 }
 
+/// The caller of a cached answer has the same id as the one that the answer was bought for.
+#[tokio::test]
+async fn a_cached_caller_that_comes_late_gets_the_answer_while_it_lives_and_is_told_how_long() {
+    let room = Room::new().await;
+    for (n, api) in APIS.into_iter().enumerate() {
+        let shared = Placing::of(&format!("fresh-{n}")).field("reuse", "shared");
+        let id = api.id(&api.place(&room, &shared).await);
+        api.token(&room, ANNA, &id).await;
+        // 66 s are left, and a repeat is given at least the margin of 50 s when it comes within 15 s.
+        room.pass(Duration::from_secs(234));
+        let repeat = api.id(&api.place(&room, &shared).await);
+        assert_eq!(repeat, id, "{api:?}");
+        room.pass(Duration::from_secs(15));
+        assert_eq!(
+            told(api, &api.read(&room, ANNA, &repeat).await),
+            Some(Duration::from_secs(51)),
+            "{api:?}"
+        );
+        room.pass(Duration::from_secs(50));
+        assert_eq!(told(api, &api.read(&room, ANNA, &repeat).await), Some(Duration::from_secs(1)), "{api:?}");
+        room.pass(Duration::from_secs(1));
+        assert_eq!(told(api, &api.read(&room, ANNA, &repeat).await), None, "{api:?}");
+    }
+}
+
 #[tokio::test]
 async fn an_answer_without_an_expiry_has_no_remaining_life() {
     let room = Room::new().await;

@@ -142,7 +142,11 @@ pub(super) static ROWS: &[Setting] = &[
         Shape::SpanOr { word: "forever", least: Duration::from_secs(1) },
         "how long an answer of this kind lives, from when it was solved",
     ),
-    optional("kinds.*.margin", ANY, "how much of that life the caller is promised"),
+    optional(
+        "kinds.*.margin",
+        ANY,
+        "how much life a reused answer (cached, or from the stock) has left when it is handed out",
+    ),
     optional("kinds.*.single_use", Shape::Flag, "whether the site takes an answer once only"),
     optional("kinds.*.p50", POSITIVE, "half of the answers take no longer, until we have seen for ourselves"),
     optional("kinds.*.p95", POSITIVE, "19 of 20 take no longer"),

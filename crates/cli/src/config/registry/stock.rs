@@ -60,5 +60,9 @@ pub(super) static ROWS: &[Setting] = &[
         "for answers of this provider: the row holds while that one is asked, and otherwise for nobody; absent: for all",
     ),
     optional("lifetimes.*.life", LIFE, "how long such an answer lives, from when it was solved"),
-    optional("lifetimes.*.margin", MARGIN, "how much of that life the caller is promised"),
+    optional(
+        "lifetimes.*.margin",
+        MARGIN,
+        "how much life a reused answer (cached, or from the stock) has left when it is handed out",
+    ),
 ];

@@ -3,7 +3,7 @@
 //! how long its token lives, which the ledger confirms.
 
 use super::freshness::now_ms;
-use crate::http::{call, get_with_headers};
+use crate::http::{call, read_with_headers};
 use crate::provider::Sim;
 use crate::room::{Room, page};
 use crate::serve::Serve;
@@ -143,7 +143,7 @@ fn place(base: &str, mark: &str) -> (Instant, String) {
 /// Nothing, if it is not ready.
 fn look_for(sim: &Sim, base: &str, id: &str) -> Option<Result<Served, String>> {
     let asked_ms = now_ms(sim);
-    let (headers, body) = get_with_headers(&format!("{base}/res.php?key={KEY}&action=get&id={id}"));
+    let (headers, body) = read_with_headers(&format!("{base}/res.php?key={KEY}&action=get&id={id}"));
     let had_ms = now_ms(sim);
     if body == "CAPCHA_NOT_READY" {
         // A store that does not answer for 3 s is told as "not ready": disks of busy machines do that. The caller asks again.
