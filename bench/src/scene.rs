@@ -61,7 +61,7 @@ pub(crate) fn at_rest(n: u64, at: Timestamp) -> Arc<Order> {
         Decision::Advance(advance) => advance.next,
         other => unreachable!("it goes forward: {other:?}"),
     };
-    let submitting = step(&in_flight(n, at), Event::Woken { stamp: n, gate: Gate::Open });
+    let submitting = step(&in_flight(n, at), Event::Woken { stamp: n, gate: Gate::Pass });
     let outcome = SubmitOutcome::Answered(delivery());
     Arc::new(step(&submitting, Event::Submitted { attempt: 1, outcome }))
 }

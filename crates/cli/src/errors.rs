@@ -64,8 +64,12 @@ const fn remedy(rule: FaultRule) -> &'static str {
     }
 }
 
-const fn reaction(rule: FaultRule) -> &'static str {
+/// What other orders of the provider feel of it. Of an unlisted code only when orders of different methods meet it.
+const fn reaction(of: Signal, rule: FaultRule) -> &'static str {
     match rule.provider {
+        Reaction::Slow if matches!(of, Signal::Fault(FaultClass::UnknownCode)) => {
+            "nothing, until orders of other methods meet it: then every submit slows down"
+        }
         Reaction::Nothing => "nothing",
         Reaction::Slow => "every submit slows down",
         Reaction::Trip => "if it persists, one tries and the rest wait",
@@ -100,7 +104,7 @@ fn whole_table(codes: &Codes, config: &Config) -> String {
     for class in Signal::ALL {
         let rule = config.policy.faults.rule(class);
         let limit = rule.limit.map_or("-".to_owned(), |limit| limit.to_string());
-        _ = writeln!(text, "{:<14}{limit:>6}  {:<44}{}", class.name(), remedy(rule), reaction(rule));
+        _ = writeln!(text, "{:<14}{limit:>6}  {:<44}{}", class.name(), remedy(rule), reaction(class, rule));
         _ = writeln!(text, "{:<22}{NOTE}{}{NOTE:#}", "", signal(class));
     }
     let profile = codes.name();
@@ -179,7 +183,7 @@ fn page(code: &str, codes: &Codes, config: &Config) -> String {
             None => format!("{}, until its deadline", remedy(rule)),
         };
         line(&mut text, "order", &order);
-        line(&mut text, "others", reaction(rule));
+        line(&mut text, "others", reaction(Signal::Fault(class), rule));
     }
     text
 }

@@ -14,7 +14,8 @@ use quittance::lifecycle::{Reuse, Shape};
 use quittance::{OpenError, Order, Quittance, SolveError, Solved, Ticket};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How often a person who waits is told how it stands, and whether the account is still accepted.
 const LOOK: Duration = Duration::from_millis(500);
@@ -191,7 +192,7 @@ async fn here(node: &Quittance, order: Order, config: &Config, as_json: bool) ->
     let exit = match ended {
         Ok(Ok(solved)) => show(solved.text(), outcome::solved_json(&solved, config.currency()), as_json),
         Ok(Err(error)) => {
-            show_error(outcome::error_json(&error), as_json)?;
+            show_error(&outcome::error_json(&error), as_json)?;
             Err(Trouble::of(outcome::code(&error).1, &error))
         }
         Err(trouble) => Err(trouble),
@@ -214,7 +215,7 @@ async fn there(beside: &Beside, order: &Order, as_json: bool) -> Result<Exit, Tr
     match ended {
         Ok(answered) => show(&answered.text, answered.object, as_json),
         Err(none) => {
-            show_error(none.json(), as_json)?;
+            show_error(&none.json(), as_json)?;
             Err(none.into())
         }
     }
@@ -239,7 +240,7 @@ fn show(text: &str, object: Map<String, Value>, as_json: bool) -> Result<Exit, T
     Ok(Exit::Done)
 }
 
-fn show_error(error: Value, as_json: bool) -> Result<(), Trouble> {
+fn show_error(error: &Value, as_json: bool) -> Result<(), Trouble> {
     if as_json { output::print(&format!("{}\n", json!({ "error": error }))) } else { Ok(()) }
 }
 

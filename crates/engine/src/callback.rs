@@ -177,9 +177,9 @@ pub struct NotSafe(#[from] pub SpillError);
 
 impl Engine {
     /// Whether `segment`, the last part of a path, is of an address that this engine gave out. What is not is counted as forged.
-    pub fn is_callback_address(&self, segment: &str) -> bool {
-        let is_ours =
-            self.settings.callback.as_ref().is_some_and(|address| address.recognise(segment).is_some());
+    /// While other nodes may still tell of a secret, it waits.
+    pub async fn is_callback_address(&self, segment: &str) -> bool {
+        let is_ours = self.recognise(segment).await.is_some();
         if !is_ours {
             self.forged.fetch_add(1, Ordering::Relaxed);
         }

@@ -120,7 +120,7 @@ impl ProviderGate {
                 (self.retry_credit + u64::from(self.sparing.retry_share)).min(burst(self.sparing));
         }
         self.next_turn = now + self.spacing;
-        Gate::Open
+        Gate::Pass
     }
 
     /// When the next submit may go out, where submits are kept apart. Nothing, where they are not, and where none would go out
@@ -294,7 +294,7 @@ mod tests {
         gate.learn(&refused(FaultClass::Busy), first, 1);
         let Gate::ShutUntil(third) = gate.pass(first, false) else { panic!("open") };
         assert!(third.since(first) > first.since(at(0)));
-        assert_eq!(gate.pass(third, false), Gate::Open);
+        assert_eq!(gate.pass(third, false), Gate::Pass);
         gate.learn(&accepted(), third, 1);
         gate.learn(&refused(FaultClass::Busy), third, 1);
         assert_eq!(
@@ -309,14 +309,14 @@ mod tests {
         let mut gate = gate();
         gate.learn(&refused(FaultClass::Busy), at(0), 1);
         let Gate::ShutUntil(then) = gate.pass(at(0), false) else { panic!("open") };
-        assert_eq!(gate.pass(then, false), Gate::Open);
+        assert_eq!(gate.pass(then, false), Gate::Pass);
         assert_eq!(gate.pass(then, false), Gate::ShutUntil(then + SPACING_MIN), "the next in a moment");
         assert_eq!(gate.pass(then, false), Gate::ShutUntil(then + SPACING_MIN * 2));
         for _ in 0..10 {
             gate.learn(&accepted(), then, 1);
         }
         let later = then + Duration::from_secs(1);
-        assert!((0..5).all(|_| gate.pass(later, false) == Gate::Open), "there is room again, for all");
+        assert!((0..5).all(|_| gate.pass(later, false) == Gate::Pass), "there is room again, for all");
     }
 
     #[test]
@@ -324,15 +324,15 @@ mod tests {
         let submit_interval = Duration::from_millis(100);
         let sparing = Sparing { submit_interval, ..Sparing::DEFAULT };
         let mut gate = ProviderGate::new(Preset::Patient.backoff(), FaultTable::PATIENT, sparing);
-        assert_eq!(gate.pass(at(0), false), Gate::Open);
+        assert_eq!(gate.pass(at(0), false), Gate::Pass);
         let turns: Vec<_> =
             (1..=50).map(|n| (gate.pass(at(0), false), at(0) + submit_interval * n)).collect();
         for (given, turn) in turns {
             assert_eq!(given, Gate::ShutUntil(turn));
-            assert_eq!(gate.pass(turn, false), Gate::Open, "and nobody is turned away twice");
+            assert_eq!(gate.pass(turn, false), Gate::Pass, "and nobody is turned away twice");
         }
-        assert_eq!(gate.pass(at(3), false), Gate::Open);
-        assert_eq!(gate.pass(at(1), false), Gate::Open, "a clock that is set back stops nobody");
+        assert_eq!(gate.pass(at(3), false), Gate::Pass);
+        assert_eq!(gate.pass(at(1), false), Gate::Pass, "a clock that is set back stops nobody");
     }
 
     #[test]
@@ -340,15 +340,15 @@ mod tests {
         for class in [FaultClass::Account, FaultClass::Broke] {
             let mut gate = gate();
             gate.learn(&refused(class), at(0), 1);
-            assert_ne!(gate.pass(at(100_000), false), Gate::Open);
+            assert_ne!(gate.pass(at(100_000), false), Gate::Pass);
             gate.learn(&accepted(), at(0), 1);
             assert_ne!(
                 gate.pass(at(100_000), false),
-                Gate::Open,
+                Gate::Pass,
                 "an earlier submit that was taken proves nothing"
             );
             gate.release();
-            assert_eq!(gate.pass(at(100_000), false), Gate::Open);
+            assert_eq!(gate.pass(at(100_000), false), Gate::Pass);
         }
     }
 
@@ -357,19 +357,19 @@ mod tests {
         let mut gate = gate();
         for _ in 0..Sparing::DEFAULT.trip_at - 1 {
             gate.learn(&refused(FaultClass::Unreachable), at(0), 1);
-            assert_eq!(gate.pass(at(0), false), Gate::Open);
+            assert_eq!(gate.pass(at(0), false), Gate::Pass);
         }
         gate.learn(&SubmitOutcome::InDoubt(Evidence::default()), at(0), 1);
         let Gate::ShutUntil(then) = gate.pass(at(0), false) else { panic!("open") };
-        assert_eq!(gate.pass(then, false), Gate::Open, "one tries");
+        assert_eq!(gate.pass(then, false), Gate::Pass, "one tries");
         assert_eq!(
             gate.pass(then, false),
             Gate::ShutUntil(then + Sparing::DEFAULT.probe),
             "the others wait for it"
         );
         gate.learn(&accepted(), then, 1);
-        assert_eq!(gate.pass(then, false), Gate::Open);
-        assert_eq!(gate.pass(then, false), Gate::Open);
+        assert_eq!(gate.pass(then, false), Gate::Pass);
+        assert_eq!(gate.pass(then, false), Gate::Pass);
     }
 
     #[test]
@@ -384,12 +384,12 @@ mod tests {
                 now,
                 n,
             );
-            firsts += u64::from(gate.pass(now, false) == Gate::Open);
-            retries += u64::from(gate.pass(now, true) == Gate::Open);
+            firsts += u64::from(gate.pass(now, false) == Gate::Pass);
+            retries += u64::from(gate.pass(now, true) == Gate::Pass);
         }
         assert_eq!(firsts, 10_000);
         assert!((2000..=2060).contains(&retries), "{retries}");
-        assert_eq!(gate.pass(at(100), true), Gate::Open, "a lone order may always try again in time");
+        assert_eq!(gate.pass(at(100), true), Gate::Pass, "a lone order may always try again in time");
     }
 
     #[test]
@@ -398,7 +398,7 @@ mod tests {
         for _ in 0..Sparing::DEFAULT.trip_at - 1 {
             gate.learn(&SubmitOutcome::InDoubt(Evidence::default()), at(0), 1);
         }
-        let go = |gate: &mut ProviderGate| (0..100).filter(|_| gate.pass(at(0), true) == Gate::Open).count();
+        let go = |gate: &mut ProviderGate| (0..100).filter(|_| gate.pass(at(0), true) == Gate::Pass).count();
         assert_eq!(go(&mut gate), Sparing::DEFAULT.retry_burst as usize, "no more than the budget");
         for _ in 0..Sparing::DEFAULT.retry_burst {
             gate.learn(&accepted(), at(0), 1);
@@ -411,7 +411,7 @@ mod tests {
         let mut gate = gate();
         gate.learn(&refused(FaultClass::Busy), at(0), 1);
         let Gate::ShutUntil(then) = gate.pass(at(0), false) else { panic!("open") };
-        assert_eq!(gate.pass(then, false), Gate::Open);
+        assert_eq!(gate.pass(then, false), Gate::Pass);
         for _ in 0..10_000 {
             let Gate::ShutUntil(turn) = gate.pass(then, false) else { panic!("open") };
             assert!(turn <= then + LINE_SPAN, "{turn:?}");
@@ -419,6 +419,6 @@ mod tests {
         for _ in 0..10 {
             gate.learn(&accepted(), then, 1);
         }
-        assert!((0..10_000).all(|_| gate.pass(then + LINE_SPAN, false) == Gate::Open));
+        assert!((0..10_000).all(|_| gate.pass(then + LINE_SPAN, false) == Gate::Pass));
     }
 }

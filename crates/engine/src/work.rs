@@ -353,7 +353,7 @@ impl Engine {
                     found.order.attempts.last().is_some_and(|attempt| attempt.sent >= found.order.placed);
                 lock(&self.gate).pass(self.now(), is_retry)
             }
-            _ => Gate::Open,
+            _ => Gate::Pass,
         };
         drop(before_gate);
         let stamp = self.stamp();

@@ -89,7 +89,7 @@ impl CallbackDoor {
             return Err(StatusCode::METHOD_NOT_ALLOWED);
         }
         // Only what came to an address that we made is read at all.
-        if !self.engine.is_callback_address(segment) {
+        if !self.engine.is_callback_address(segment).await {
             return Ok(());
         }
         let (query, content_type) = (asked.query(), asked.content_type());

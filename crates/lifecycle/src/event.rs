@@ -88,7 +88,8 @@ pub enum Via {
 /// Whether the provider may be given work now; the engine knows, the order only obeys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gate {
-    Open,
+    /// The submit may go out now.
+    Pass,
     ShutUntil(Timestamp),
 }
 

@@ -216,7 +216,7 @@ impl Step {
 
     fn submit_if_open(mut self, stamp: u64, gate: Gate, policy: &Policy) -> Decision {
         match gate {
-            Gate::Open => self.submit(stamp, policy),
+            Gate::Pass => self.submit(stamp, policy),
             Gate::ShutUntil(until) => {
                 // At least a moment ahead, so that a gate that shuts for no time at all cannot spin.
                 let until = until.max(self.now + Duration::from_millis(10));

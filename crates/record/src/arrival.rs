@@ -220,14 +220,14 @@ mirror! { GateRecord<'a> { is: Text<'a>, until: u64 } }
 impl GateRecord<'_> {
     fn of(gate: Gate) -> Self {
         match gate {
-            Gate::Open => Self { is: GateName::Open.text(), until: None },
+            Gate::Pass => Self { is: GateName::Open.text(), until: None },
             Gate::ShutUntil(until) => Self { is: GateName::Shut.text(), until: moment(until) },
         }
     }
 
     fn read(self) -> Result<Gate, RecordError> {
         Ok(match GateName::read(self.is, "is")? {
-            GateName::Open => Gate::Open,
+            GateName::Open => Gate::Pass,
             GateName::Shut => Gate::ShutUntil(need_moment(self.until, "until")?),
         })
     }

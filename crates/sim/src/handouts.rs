@@ -305,7 +305,7 @@ impl Field {
         let store = &self.stores[0];
         let due = store.claim_due(at, at, 4 * self.drill.crowd).await?;
         let spoiled = due.orders.iter().map(|found| async {
-            let woken = Event::Woken { stamp: 1, gate: Gate::Open };
+            let woken = Event::Woken { stamp: 1, gate: Gate::Pass };
             match transition(&found.order, woken, at, &policy()) {
                 Decision::Advance(advance) => {
                     store.commit(found.version, &Arc::new(advance.next), &advance.tally, at).await.map(drop)
@@ -380,7 +380,7 @@ fn stocked(page: Draft, token: String, generation: u64, solved: u64) -> Order {
         unreachable!("nothing stands there")
     };
     let steps = [
-        Event::Woken { stamp: 1, gate: Gate::Open },
+        Event::Woken { stamp: 1, gate: Gate::Pass },
         Event::Submitted {
             attempt: 1,
             outcome: SubmitOutcome::Answered(Delivery {

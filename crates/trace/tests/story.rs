@@ -41,7 +41,7 @@ fn told(order: &Order) -> Vec<Span> {
 }
 
 fn woken(stamp: u64) -> Event {
-    Event::Woken { stamp, gate: Gate::Open }
+    Event::Woken { stamp, gate: Gate::Pass }
 }
 
 fn delivery() -> Delivery {

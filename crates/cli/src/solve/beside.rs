@@ -15,7 +15,8 @@ use quittance::{DEFAULT_TENANT, Order};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
 /// How long one request waits for the end of an order; then it is asked for again.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const START: Timestamp = Timestamp::from_millis(4_102_444_800_000);
-const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Open };
+const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
 
 fn policy() -> Policy {
     Policy { callbacks: true, ..Policy::DEFAULT }

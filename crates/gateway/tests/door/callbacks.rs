@@ -2,8 +2,10 @@
 
 use crate::world::Room;
 use quittance_gateway::Limits;
+use quittance_lifecycle::Timestamp;
 use quittance_ports::Spill;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 const OK: &str = "HTTP/1.1 200 OK";
 const FORM: &str = "application/x-www-form-urlencoded";
@@ -41,6 +43,7 @@ async fn forged_unknown_and_repeated_ones_change_nothing_and_are_answered_alike(
         assert_eq!(room.phase().await, "solving", "{path}");
     }
     assert_eq!(room.engine.forged(), 5);
+    assert_eq!(room.read_by_adapter(), 0, "what is not proven is not read");
     assert_eq!(room.get(&format!("{}?id=7&code=first", room.path)).await, OK);
     assert_eq!(room.get(&format!("{}?id=7&code=second", room.path)).await, OK);
     let order = room.engine.read(&room.placed.key).await.unwrap().unwrap();
@@ -48,6 +51,22 @@ async fn forged_unknown_and_repeated_ones_change_nothing_and_are_answered_alike(
         panic!("{}", order.phase.name())
     };
     assert_eq!(answer.goods.text, "first");
+}
+
+/// A node that does not know yet with which secrets the others have signed.
+#[tokio::test]
+async fn a_callback_of_another_node_is_not_forged_while_its_secret_is_on_its_way() {
+    let room = room().await;
+    let address = room.engine.callback_address().unwrap();
+    address.set_secrets(vec![[9; 32]]);
+    address.is_unsettled_until(Timestamp::MAX);
+    let path = format!("{}?id=7&code=true", room.path);
+    let mut calling = std::pin::pin!(room.get(&path));
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut calling).await;
+    assert!(early.is_err(), "it was answered before anybody could know: {early:?}");
+    address.set_secrets(vec![[9; 32], [7; 32]]);
+    assert_eq!(calling.await, OK);
+    assert_eq!((room.phase().await, room.engine.forged()), ("solved", 0));
 }
 
 #[tokio::test]

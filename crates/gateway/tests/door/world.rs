@@ -9,7 +9,7 @@ use quittance_gateway::{CALLBACK_PATH, CallbackDoor, Limits};
 use quittance_lifecycle::{Delivery, Draft, Fault, FaultClass, Goods, PollOutcome, SubmitOutcome, Word};
 use quittance_ports::{Arrival, Callback, MemorySpill, Provider, Saying, Spill, SpillError, Submission};
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,7 +17,11 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Takes everything, and remembers where it is to call.
 #[derive(Default)]
-struct Silent(Mutex<Vec<String>>);
+struct Silent {
+    addresses: Mutex<Vec<String>>,
+    /// How many callbacks it was given to read.
+    read: AtomicUsize,
+}
 
 #[async_trait]
 impl Provider for Silent {
@@ -30,7 +34,7 @@ impl Provider for Silent {
     }
 
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
-        self.0.lock().unwrap().push(submission.callback.expect("there is a door").to_owned());
+        self.addresses.lock().unwrap().push(submission.callback.expect("there is a door").to_owned());
         SubmitOutcome::Accepted { task: "7".into() }
     }
 
@@ -52,6 +56,7 @@ impl Provider for Silent {
 
     /// `code=...` at the end of the query or the body; the dialects are tested where they are known.
     fn hear(&self, callback: &Callback<'_>) -> Option<Saying> {
+        self.read.fetch_add(1, Ordering::Relaxed);
         let body = std::str::from_utf8(callback.body).ok()?;
         let code = callback.query.split_once("code=").or_else(|| body.split_once("code="))?.1;
         let word = match code.starts_with("ERROR") {
@@ -94,6 +99,7 @@ pub(crate) struct Room {
     /// The path of the callback address that the provider was given.
     pub(crate) path: String,
     address: SocketAddr,
+    silent: Arc<Silent>,
 }
 
 impl Room {
@@ -121,7 +127,7 @@ impl Room {
         let draft = Draft::new("t").with("sitekey", "k").with("pageurl", "https://example.com/");
         let placed = engine.place("turnstile", draft).await.unwrap();
         let path = loop {
-            if let Some(address) = silent.0.lock().unwrap().first() {
+            if let Some(address) = silent.addresses.lock().unwrap().first() {
                 break address[address.find(CALLBACK_PATH).unwrap()..].to_owned();
             }
             tokio::task::yield_now().await;
@@ -130,7 +136,12 @@ impl Room {
         while engine.read(&placed.key).await.unwrap().unwrap().phase.name() != "solving" {
             tokio::task::yield_now().await;
         }
-        Self { engine, troubles, spill, door, placed, path, address }
+        Self { engine, troubles, spill, door, placed, path, address, silent }
+    }
+
+    /// How many callbacks the provider's adapter was given to read.
+    pub(crate) fn read_by_adapter(&self) -> usize {
+        self.silent.read.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn connect(&self) -> TcpStream {

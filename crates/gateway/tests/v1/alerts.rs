@@ -1,5 +1,6 @@
 //! Alerts, as the operator is told of them: on the API, and where he wants to be called.
 
+use crate::eventually::eventually;
 use crate::receiver::{Receiver, signature};
 use crate::talk::Ask;
 use crate::world::{ADMIN, ANNA, Room, path_of};
@@ -22,17 +23,15 @@ async fn alerts(room: &Room) -> Vec<Value> {
 
 /// Looks until there is an alert of which this is true, letting time pass.
 async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
-    let looking = async {
-        loop {
-            if let Some(found) = alerts(room).await.into_iter().find(&is_so) {
-                return found;
-            }
+    eventually("such an alert", async || {
+        let found = alerts(room).await.into_iter().find(&is_so);
+        if found.is_none() {
             room.pass(Duration::from_secs(1));
             room.sign_in(1, "here").await;
-            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-    };
-    tokio::time::timeout(Duration::from_secs(60), looking).await.expect("it never came to that")
+        found
+    })
+    .await
 }
 
 fn keep_watch(gateway: &Gateway) -> broadcast::Receiver<Announcement> {
@@ -172,12 +171,7 @@ async fn what_was_counted_before_a_restart_is_counted_after_it() {
         let sheets = room.gateway.desk().roster().sheets().await.unwrap();
         sheets.iter().any(|found| matches!(&found.sheet, Sheet::Alerts(sheet) if !sheet.marks.is_empty()))
     };
-    let waiting = async {
-        while !is_marked().await {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it is marked");
+    eventually("it is marked", async || is_marked().await.then_some(())).await;
     for n in 1..=3 {
         room.run_out(&path_of(&room.place(&format!("die-{n}")).await.order(202))).await;
     }

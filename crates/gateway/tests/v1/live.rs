@@ -1,5 +1,6 @@
 //! A node at work, as whoever watches it sees it.
 
+use crate::eventually::eventually;
 use crate::talk::Ask;
 use crate::world::{ADMIN, ANNA, Room, order, path_of};
 use quittance_gateway::{GatewaySettings, ShownSetting};
@@ -13,17 +14,13 @@ async fn now(room: &Room) -> Value {
 
 /// Looks until the picture is as it should be, or for as long as nobody would wait.
 async fn until(room: &Room, is_so: impl Fn(&Value) -> bool) -> Value {
-    let by = tokio::time::Instant::now() + Duration::from_secs(20);
-    loop {
+    eventually("the picture is as it should be", async || {
         let picture = now(room).await;
-        if is_so(&picture) {
-            return picture;
-        }
-        assert!(tokio::time::Instant::now() < by, "it never came to more than {picture}");
         // What changed no order is written down a moment later.
         room.pass(Duration::from_millis(50));
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        is_so(&picture).then_some(picture)
+    })
+    .await
 }
 
 #[tokio::test]
@@ -152,20 +149,12 @@ async fn the_last_hour_is_told_in_steps() {
     }
     until(&room, |picture| picture["today"]["asked"] == 7).await;
     room.pass(Duration::from_secs(5));
-    let told = || async {
+    let history = eventually("a second sample", async || {
         now(&room).await;
         let history = room.ask(Ask::get("/v1/admin/history").key(ADMIN)).await.order(200);
         (history["samples"].as_array().unwrap().len() > 1).then_some(history)
-    };
-    let history = async {
-        loop {
-            match told().await {
-                Some(history) => return history,
-                None => tokio::time::sleep(Duration::from_millis(50)).await,
-            }
-        }
-    };
-    let history = tokio::time::timeout(Duration::from_secs(20), history).await.expect("a second sample");
+    })
+    .await;
     assert_eq!(history["step_ms"], 5000);
     let samples = history["samples"].as_array().unwrap();
     let asked: u64 = samples.iter().map(|sample| sample["asked"].as_u64().unwrap()).sum();

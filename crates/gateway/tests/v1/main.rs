@@ -10,6 +10,8 @@ mod books;
 mod counting_store;
 mod dead;
 mod events;
+#[path = "../shared/eventually.rs"]
+mod eventually;
 #[path = "../shared/flaky_store.rs"]
 mod flaky_store;
 mod idempotency;

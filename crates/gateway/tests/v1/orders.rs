@@ -17,7 +17,7 @@ async fn placing_and_waiting_is_one_call() {
         (&order["status"], &order["origin"], &order["kind"]),
         (&json!("solved"), &json!("api"), &json!("turnstile"))
     );
-    assert_eq!(order["answer"], json!({ "text": "token of solve-1", "extras": {} }));
+    assert_eq!(order["answer"], json!({ "text": "token of solve-1", "extras": {}, "attempt": 1 }));
     assert_eq!((&order["cost"], &order["cost_micros"]), (&json!("0.00299"), &json!(2990)));
     assert_eq!(order["expires_at"], "2100-01-01T00:05:00.000Z", "a turnstile lives for five minutes");
     assert_eq!(order["expires_in_ms"], 300_000);

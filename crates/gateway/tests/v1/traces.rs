@@ -1,6 +1,7 @@
 //! Traces as a collector gets them: one story from the caller's request through the calls to the provider to the hand-out, below
 //! the caller's own span; and a collector that is away is no trouble to anybody.
 
+use crate::eventually::eventually;
 use crate::talk::Ask;
 use crate::world::{ANNA, Room, order, path_of};
 use http_body_util::{BodyExt, Full};
@@ -53,17 +54,13 @@ async fn collector() -> (SocketAddr, Heard) {
 
 /// The spans by name, once one of this name is there.
 async fn heard_until(heard: &Heard, name: &str) -> BTreeMap<String, Value> {
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
-    loop {
+    eventually(name, async || {
         let spans = heard.lock().unwrap().clone();
         let named: BTreeMap<String, Value> =
             spans.into_iter().map(|span| (span["name"].as_str().unwrap().to_owned(), span)).collect();
-        if named.contains_key(name) {
-            return named;
-        }
-        assert!(tokio::time::Instant::now() < deadline, "no {name} among {named:?}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+        named.contains_key(name).then_some(named)
+    })
+    .await
 }
 
 #[tokio::test]
@@ -121,11 +118,7 @@ async fn a_collector_that_is_away_is_no_trouble_to_anybody() {
     room.call_back("hold-c", "token").await;
     assert_eq!(room.end_of(&path).await["answer"]["text"], "token");
     let traces = room.gateway.desk().hub().traces().unwrap().clone();
-    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(20);
-    while traces.left_out() == 0 {
-        assert!(tokio::time::Instant::now() < deadline, "{traces:?}");
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    eventually("a trace is left out", async || (traces.left_out() > 0).then_some(())).await;
     assert_eq!(traces.sent(), 0);
 }
 

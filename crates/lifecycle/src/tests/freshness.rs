@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Open };
+const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
 
 fn calls() -> Policy {
     policy(true, WithoutWord::Resubmit)

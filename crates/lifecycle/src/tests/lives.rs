@@ -21,7 +21,7 @@ fn tell(policy: &Policy, steps: &[(u64, Event)]) -> Order {
     })
 }
 
-const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Open };
+const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
 
 fn refused(attempt: u32, class: FaultClass) -> Event {
     Event::Submitted { attempt, outcome: SubmitOutcome::Rejected(Fault::new(class, "CODE")) }

@@ -128,7 +128,7 @@ pub fn next(order: &Order, event: Event, now: Timestamp) -> Order {
 
 #[must_use]
 pub const fn woken() -> Event {
-    Event::Woken { stamp: 7, gate: Gate::Open }
+    Event::Woken { stamp: 7, gate: Gate::Pass }
 }
 
 #[must_use]

@@ -1,6 +1,6 @@
 //! What the next process finds, and what people do: mend an account, replay a dead letter, start twice.
 
-use crate::room::Room;
+use crate::room::{Room, eventually};
 use quittance::{Day, OpenError, Profile, RecaptchaV2, StartError, Turnstile, Which, embedded};
 use quittance_simulator::{AccountChange, Rule};
 use serde_json::json;
@@ -113,12 +113,10 @@ async fn a_node_is_on_the_roll_with_what_it_was_told_until_it_ends() {
     let node = room.polling().await;
     assert_eq!(node.roll().await.unwrap().nodes[0].card.vitals.released, None);
     node.release().await.unwrap();
-    let told = async {
-        while node.roll().await.unwrap().nodes[0].card.vitals.released.is_none() {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(std::time::Duration::from_secs(30), told).await.unwrap();
+    eventually("its card says that the provider was released", async || {
+        node.roll().await.unwrap().nodes[0].card.vitals.released
+    })
+    .await;
     node.stop().await;
     assert_eq!(node.roll().await.unwrap().nodes, [], "whoever ends politely signs out");
 }

@@ -1,6 +1,6 @@
 //! Pools, and answers from the shelf, as a user of the library sees them.
 
-use crate::room::{Room, nobody};
+use crate::room::{Room, eventually, nobody};
 use quittance::{
     Demand, Goal, LifeRule, Order, Origin, Place, PoolError, PoolShown, PoolSpec, Profile, Quittance,
     StartError, Turnstile,
@@ -9,8 +9,6 @@ use std::time::Duration;
 
 const PAGE: &str = "https://shop.example.com/login";
 const SITE_KEY: &str = "0x4AAAAAAADnPIDROrmt1Wwj";
-/// Longer than anything here may take on a machine that is busy with something else.
-const LONG: Duration = Duration::from_secs(60);
 
 fn order() -> Order {
     Turnstile::new(SITE_KEY, PAGE).into()
@@ -32,15 +30,8 @@ fn pool(size: u32) -> PoolSpec {
 
 /// Looks until the pool is as it should be.
 async fn until(node: &Quittance, is_so: impl Fn(&PoolShown) -> bool) -> PoolShown {
-    let looking = async {
-        loop {
-            if let Some(pool) = node.pools().await.unwrap().pop().filter(|pool| is_so(pool)) {
-                return pool;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(LONG, looking).await.expect("the pool never gets there")
+    let look = async || node.pools().await.unwrap().pop().filter(|pool| is_so(pool));
+    eventually("the pool is as it should be", look).await
 }
 
 fn fresh(pool: &PoolShown) -> u32 {
@@ -73,19 +64,12 @@ async fn others_can_read_on_its_card_what_was_asked_of_a_node() {
     let node = room.builder().pool(pool(1)).start().await.unwrap();
     until(&node, |pool| fresh(pool) == 1).await;
     node.solve(order().exclusive()).await.unwrap();
-    let told = async {
-        while node
-            .roll()
-            .await
-            .unwrap()
-            .nodes
-            .iter()
-            .all(|signed| signed.card.demand.get("login") != Some(&Demand { served: 1, missed: 0 }))
-        {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(LONG, told).await.expect("its card never says so");
+    eventually("its card says so", async || {
+        let nodes = node.roll().await.unwrap().nodes;
+        let demand = Demand { served: 1, missed: 0 };
+        nodes.iter().any(|signed| signed.card.demand.get("login") == Some(&demand)).then_some(())
+    })
+    .await;
     node.stop().await;
 }
 

@@ -347,7 +347,7 @@ impl Any {
     }
 
     fn gate(&mut self) -> Gate {
-        self.maybe(Self::moment).map_or(Gate::Open, Gate::ShutUntil)
+        self.maybe(Self::moment).map_or(Gate::Pass, Gate::ShutUntil)
     }
 
     pub(super) fn arrival(&mut self) -> Arrival {

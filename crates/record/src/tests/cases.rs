@@ -407,7 +407,7 @@ fn arrivals() -> Vec<(&'static str, Written)> {
         ("arrival-polled-answered", polled(PollOutcome::Answered(delivery()))),
         ("arrival-polled-faulted", polled(PollOutcome::Faulted(unsolvable()))),
         ("arrival-polled-no-word", polled(PollOutcome::NoWord)),
-        ("arrival-woken", Event::Woken { stamp: 0, gate: Gate::Open }),
+        ("arrival-woken", Event::Woken { stamp: 0, gate: Gate::Pass }),
         ("arrival-woken-shut", Event::Woken { stamp: u64::MAX, gate: Gate::ShutUntil(at(66)) }),
         ("arrival-stocked", Event::Stocked { attempt: u32::MAX }),
         (
