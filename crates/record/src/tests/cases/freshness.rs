@@ -41,7 +41,10 @@ pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
 }
 
 pub(super) fn cards() -> Vec<(&'static str, Written)> {
-    let reachable = |outages| Card { reach: Some(Reach { until: at(6), outages }), ..shared::fresh_card() };
+    let reachable = |outages| Card {
+        reach: Some(Reach { address: "https://q.example.com/callback".into(), until: at(6), outages }),
+        ..shared::fresh_card()
+    };
     [("card-reachable", reachable(Vec::new())), ("card-after-outages", reachable(outages()))]
         .map(|(name, card)| (name, Written::Card(Box::new(card))))
         .into()
