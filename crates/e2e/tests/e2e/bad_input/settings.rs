@@ -70,7 +70,8 @@ fn a_password_of_the_store_in_a_flag_is_refused_and_not_repeated() {
 fn a_missing_or_empty_key_says_which_variable_or_file_to_fill() {
     let sim = Sim::start();
     let room = Room::of(&sim);
-    let mut missing = room.command(&["solve", "image", "-p", "body=x"]);
+    let mut missing =
+        room.command(&["solve", "turnstile", "-p", "sitekey=x", "-p", "pageurl=https://example.com/"]);
     missing.env_remove(KEY_VARIABLE);
     run(missing).must_fail(4, &[KEY_VARIABLE, "not set", "provider.main.key"]);
     let empty = Room::of(&sim).with_key("  ");
@@ -111,9 +112,9 @@ fn a_second_process_on_the_same_store_is_told_so_and_the_first_goes_on() {
     let mut engine = room.engine();
     engine.say(&crate::room::line(1, "first"));
     engine.hear("accepted");
-    for args in
-        [&["dead", "list"][..], &["solve", "image", "-p", "body=x"], &["dead", "replay", "--all", "--yes"]]
-    {
+    let solve =
+        ["solve", "turnstile", "-p", "sitekey=x", "-p", "pageurl=https://example.com/", "--store-wait", "1s"];
+    for args in [&["dead", "list"][..], &solve, &["dead", "replay", "--all", "--yes"]] {
         room.run(args).must_fail(5, &["store", "in use by process"]);
     }
     let doctor = room.run(&["doctor"]);
