@@ -31,26 +31,27 @@ mod store;
 pub(crate) mod tests;
 mod types;
 mod value;
+mod verdict;
 
 pub(crate) use address::Scheme;
 pub(crate) use alerts::AlertsConfig;
-pub(crate) use error::ConfigError;
+pub(crate) use error::{ConfigError, ConfigErrors};
 pub(crate) use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TENANT_KEY, TO_PASSWORD};
 #[cfg(test)]
 pub(crate) use registry::settings;
 pub(crate) use secret::{CallerKey, Credential};
-pub(crate) use show::{
-    ConfigCommand, check, in_force, refuse_to_overwrite, run, secret_files, secret_variables,
-};
+pub(crate) use show::{ConfigCommand, in_force, refuse_to_overwrite, run, secret_files, secret_variables};
 pub(crate) use store::{StoreConfig, StoreUrl};
 pub(crate) use types::{
     CallbacksOut, Dialect, KindTable, LogConfig, OPEN_MAX_DEFAULT, ProviderConfig, RATE_DEFAULT, ReuseRules,
     TenantConfig, TlsConfig,
 };
 pub(crate) use value::is_label;
+pub(crate) use verdict::check;
 
 use clap::Args;
 use effective::Effective;
+use error::Wrong;
 use quittance::{LifeRule, PoolSpec};
 use quittance_engine::targets::HostPattern;
 use quittance_engine::{Settings, Sparing, Targets};
@@ -129,14 +130,34 @@ impl Config {
         args: &ConfigArgs,
         environment: &Environment,
         folder: &Path,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, ConfigErrors> {
+        match Self::read(args, environment, folder) {
+            Ok((config, wrong)) if wrong.is_empty() => Ok(config),
+            Ok((_, wrong)) => Err(ConfigErrors(wrong)),
+            Err(error) => Err(ConfigErrors(vec![error])),
+        }
+    }
+
+    /// Reads the configuration and says everything that is wrong with it. What is wrong has its default in the result, or is
+    /// left out, so that the rest can be checked, too. An error if the file cannot be read at all.
+    pub(crate) fn read(
+        args: &ConfigArgs,
+        environment: &Environment,
+        folder: &Path,
+    ) -> Result<(Self, Vec<ConfigError>), ConfigError> {
+        let mut wrong = Wrong::default();
         let path = layers::find_file(args.config.as_deref(), environment, folder)?;
-        let from_file = path.as_deref().map(layers::from_file).transpose()?.unwrap_or_default();
-        let from_flags = layers::from_flags(&args.overrides)?;
-        let (from_environment, warnings) = layers::from_environment(environment, &[&from_file, &from_flags])?;
+        let from_file = match &path {
+            Some(path) => layers::from_file(path, &mut wrong)?,
+            None => Vec::new(),
+        };
+        let from_flags = layers::from_flags(&args.overrides, &mut wrong);
+        let (from_environment, warnings) =
+            layers::from_environment(environment, &[&from_file, &from_flags], &mut wrong);
+        let read_errors = wrong.count();
         let entries = [from_file, from_environment, from_flags].concat();
-        let config = build::config(Effective::of(path, entries), environment)?;
-        Ok(Self { warnings, ..config })
+        let config = build::config(Effective::of(path, entries), environment, &mut wrong);
+        Ok((Self { warnings, ..config }, wrong.into_errors(read_errors)))
     }
 
     /// What it means that no callback address is set, if none is: the setting, `doctor`, `config check` and the start of `serve`

@@ -142,22 +142,20 @@ fn main() -> ExitCode {
     match run(command, &config) {
         Ok(exit) => exit.into(),
         Err(trouble) => {
-            output::tell(&format!("quittance: {}\n", output::harmless(&trouble.what)));
+            let lines = trouble.what.lines().map(|line| format!("quittance: {}\n", output::harmless(line)));
+            output::tell(&lines.collect::<String>());
             trouble.exit.into()
         }
     }
 }
 
 fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
-    let read = || {
-        Config::load(args, &Environment::of_process(), Path::new(""))
-            .map_err(|error| Trouble::of(Exit::Config, &error))
-    };
-    let load = || {
-        read().inspect(|config| {
-            let lines = config.warnings.iter().map(|warning| format!("warning: {warning}\n"));
-            output::tell(&lines.collect::<String>());
-        })
+    let load = || -> Result<Config, Trouble> {
+        let config = Config::load(args, &Environment::of_process(), Path::new(""))
+            .map_err(|error| Trouble::of(Exit::Config, &error))?;
+        let lines = config.warnings.iter().map(|warning| format!("warning: {warning}\n"));
+        output::tell(&lines.collect::<String>());
+        Ok(config)
     };
     match command {
         Command::Demo(demo) => block_on(demo::run(demo)),
@@ -207,7 +205,10 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
             let rendered = kinds::run(&kinds, &load()?).map_err(|error| Trouble::of(Exit::Usage, &error))?;
             show(&rendered)
         }
-        Command::Config { command: ConfigCommand::Check { json } } => config::check(json, &read()?),
+        Command::Config { command: ConfigCommand::Check { json } } => {
+            let read = Config::read(args, &Environment::of_process(), Path::new(""));
+            block_on(config::check(json, read))
+        }
         Command::Config { command: ConfigCommand::Show { json } } => {
             let config = load()?;
             config::refuse_to_overwrite(&config)?;

@@ -13,7 +13,7 @@ mod watch;
 
 pub(crate) use certificate::load;
 pub(crate) use descriptors::{connections, descriptors};
-pub(crate) use refusals::refusals;
+pub(crate) use refusals::{refusals, unusable_addresses};
 pub(crate) use sockets::{HTTPS_DEFAULT, Inherited, is_kept_inside};
 pub(crate) use systemd::Systemd;
 
@@ -145,11 +145,7 @@ impl Daemon {
             .map(Source::load)
             .transpose()
             .map_err(|error| Trouble::of(Exit::Config, &error))?;
-        let wanted = Wanted {
-            http: args.listen.unwrap_or(config.listen),
-            https: source.is_some().then(|| args.tls_listen.or(config.tls.listen).unwrap_or(HTTPS_DEFAULT)),
-            is_open: config.tenants.is_empty(),
-        };
+        let wanted = wanted(config, args.listen, args.tls_listen, source.is_some());
         // Before the store is opened: whoever comes early waits a moment instead of being turned away.
         let (http, https) = wanted.bind(inherited)?;
         let name = node::named(config, http.local_addr().ok());
@@ -313,6 +309,15 @@ fn leads_outside(url: &str) -> bool {
 
 fn local(listener: &TcpListener) -> Result<SocketAddr, Trouble> {
     listener.local_addr().map_err(|error| Trouble::of(Exit::Bad, &error))
+}
+
+/// Where to listen: as the command line says, or else the configuration.
+fn wanted(config: &Config, http: Option<SocketAddr>, https: Option<SocketAddr>, has_https: bool) -> Wanted {
+    Wanted {
+        http: http.unwrap_or(config.listen),
+        https: has_https.then(|| https.or(config.tls.listen).unwrap_or(HTTPS_DEFAULT)),
+        is_open: config.tenants.is_empty(),
+    }
 }
 
 /// Where the certificate comes from, if there is to be one.

@@ -2,7 +2,7 @@
 
 use super::effective::Effective;
 use super::entries::list_at;
-use super::error::ConfigError;
+use super::error::{ConfigError, Wrong};
 use super::layers::Environment;
 use super::name::Name;
 use super::secret::Credential;
@@ -29,7 +29,7 @@ pub(crate) struct AlertsConfig {
 }
 
 impl AlertsConfig {
-    pub(super) fn of(effective: &Effective, environment: &Environment) -> Result<Self, ConfigError> {
+    pub(super) fn of(effective: &Effective, environment: &Environment, wrong: &mut Wrong) -> Self {
         let share = |path: &str| match effective.held(path).value {
             Value::Share(permille) => permille,
             _ => unreachable!("{path} has the shape of a share"),
@@ -59,13 +59,14 @@ impl AlertsConfig {
         };
         let table = Name::of(["alerts"]);
         let command = list_at(effective, &table.below("command")).unwrap_or_default();
-        Ok(Self {
+        let webhook_secret = Credential::find(effective, &table, "webhook_secret", environment);
+        Self {
             thresholds,
             webhook: effective.text_at(&table.below("webhook")),
-            webhook_secret: Credential::find(effective, &table, "webhook_secret", environment)?,
+            webhook_secret: wrong.keep(webhook_secret).flatten(),
             no_command: command.first().and_then(|program| no_program(program, environment.get("PATH"))),
             command,
-        })
+        }
     }
 
     /// Nobody could tell a call of ours from another's if nobody but us knew what it is signed with.

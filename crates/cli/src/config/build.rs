@@ -6,7 +6,7 @@ use super::alerts::AlertsConfig;
 use super::check;
 use super::effective::Effective;
 use super::entries::{list_at, prices, providers, reuse_named, sparing, tenants, without_slash};
-use super::error::ConfigError;
+use super::error::Wrong;
 use super::layers::Environment;
 use super::lifetimes::lifetimes;
 use super::name::Name;
@@ -22,31 +22,33 @@ use quittance_engine::targets::HostPattern;
 use quittance_gateway::{Allowed, Limits};
 use quittance_lifecycle::{Backoff, FaultTable, Jitter, KeySettings, Pace, Policy, Signal, WithoutWord};
 
-pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<Config, ConfigError> {
-    check::relations(&effective)?;
-    check::names(&effective)?;
-    check::one_provider(&effective)?;
-    check::books(&effective)?;
+pub(crate) fn config(effective: Effective, environment: &Environment, wrong: &mut Wrong) -> Config {
+    check::relations(&effective, wrong);
+    check::names(&effective, wrong);
+    wrong.keep(check::one_provider(&effective));
+    wrong.keep(check::books(&effective));
     let kinds = kinds(&effective);
-    check::kinds(&effective, &kinds)?;
-    let providers = providers(&effective, environment)?;
+    check::kinds(&effective, &kinds, wrong);
+    let providers = providers(&effective, environment, wrong);
     let config = Config {
         listen: effective.text("listen").parse().expect("its shape is that of an address"),
         public_url: effective.text_at(&Name::of(["public_url"])).map(|url| without_slash(&url)),
-        callback_secret: Credential::find(&effective, &Name::top(), "callback_secret", environment)?,
+        callback_secret: wrong
+            .keep(Credential::find(&effective, &Name::top(), "callback_secret", environment))
+            .flatten(),
         listener: listener(&effective),
         hosts: patterns(&effective, "listener.hosts"),
         tls: tls(&effective),
-        admin: CallerKey::find(&effective, &Name::of(["admin"]), environment)?,
+        admin: wrong.keep(CallerKey::find(&effective, &Name::of(["admin"]), environment)).flatten(),
         flavour: effective.text_at(&Name::of(["gateway", "flavour"])),
         callbacks_out: callbacks_out(&effective),
-        alerts: AlertsConfig::of(&effective, environment)?,
+        alerts: AlertsConfig::of(&effective, environment, wrong),
         log: LogConfig {
             level: effective.text("log.level").parse().expect("its shape is that of a level"),
             is_json: effective.text("log.format") == "json",
         },
         traces: effective.text_at(&Name::of(["traces", "url"])),
-        store: StoreConfig::of(&effective, environment)?,
+        store: StoreConfig::of(&effective, environment, wrong),
         node_name: effective.text_at(&Name::of(["node", "name"])),
         spill_bytes_max: effective.count("store.spill_max"),
         targets: targets(&effective),
@@ -62,17 +64,17 @@ pub(crate) fn config(effective: Effective, environment: &Environment) -> Result<
         books_days: effective.count("books.detail_days"),
         sums_days: effective.count("books.sum_days"),
         prices: prices(&effective, &Name::of(["prices"])),
-        pools: pools(&effective)?,
-        lifetimes: lifetimes(&effective, &kinds, &providers)?,
+        pools: pools(&effective, wrong),
+        lifetimes: lifetimes(&effective, &kinds, &providers, wrong),
         kinds,
         providers,
-        tenants: tenants(&effective, environment)?,
+        tenants: tenants(&effective, environment, wrong),
         warnings: Vec::new(),
         effective,
     };
-    check::secrets(&config)?;
-    pools::check(&config)?;
-    Ok(config)
+    check::secrets(&config, wrong);
+    pools::check(&config, wrong);
+    config
 }
 
 fn listener(effective: &Effective) -> Limits {
@@ -218,7 +220,10 @@ fn reuse(effective: &Effective) -> ReuseRules {
     ReuseRules {
         default,
         kinds: of_table(["reuse", "kinds"]).into_iter().collect(),
-        targets: targets.into_iter().map(|(host, entry)| (pattern(&host), entry)).collect(),
+        targets: targets
+            .into_iter()
+            .filter_map(|(host, entry)| Some((HostPattern::parse(&host).ok()?, entry)))
+            .collect(),
         tenants: effective.of_list("tenant").into_iter().filter_map(by_tenant).collect(),
     }
 }

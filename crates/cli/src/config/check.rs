@@ -2,10 +2,11 @@
 
 use super::Config;
 use super::effective::Effective;
-use super::error::ConfigError;
+use super::error::{ConfigError, Wrong};
 use super::name::Name;
 use super::nearest::nearest;
 use super::origin::Origin;
+use super::secret::{CallerKey, Credential};
 use super::span;
 use super::types::KindTable;
 use super::value::{Raw, Shape, Value};
@@ -34,7 +35,7 @@ const RELATIONS: [(&str, &str, bool, &str); 8] = [
 pub(super) const PROMISED: &str =
     "promise at most three quarters of the life, because part of it is over before we know the answer";
 
-pub(crate) fn relations(effective: &Effective) -> Result<(), ConfigError> {
+pub(crate) fn relations(effective: &Effective, wrong: &mut Wrong) {
     for (short, long, strictly, why) in RELATIONS {
         let (less, more) = (effective.span(short), effective.span(long));
         if if strictly { less < more } else { less <= more } {
@@ -50,7 +51,7 @@ pub(crate) fn relations(effective: &Effective) -> Result<(), ConfigError> {
             (false, false) => "at least",
         };
         let held = effective.held(other);
-        return Err(ConfigError::Unsound {
+        wrong.keep::<()>(Err(ConfigError::Unsound {
             name: name.into(),
             at: effective.held(name).origin.clone(),
             problem: format!("is {}", effective.held(name).value),
@@ -58,19 +59,19 @@ pub(crate) fn relations(effective: &Effective) -> Result<(), ConfigError> {
                 "it must be {wanted} `{other}` = {} ({}), because {why}",
                 held.value, held.origin
             ),
-        });
+        }));
     }
-    waits_of_providers(effective)
+    waits_of_providers(effective, wrong);
 }
 
-fn waits_of_providers(effective: &Effective) -> Result<(), ConfigError> {
+fn waits_of_providers(effective: &Effective, wrong: &mut Wrong) {
     for label in effective.of_list("provider") {
         let table = Name::of(["provider", &label]);
         let (connect, reply) = (table.below("connect_wait"), table.below("reply_wait"));
         let wait = |name| effective.span_at(name).unwrap_or(Duration::ZERO);
         let submit_wait = effective.span("timing.submit_wait");
         if wait(&connect) + wait(&reply) > submit_wait {
-            return Err(ConfigError::Unsound {
+            wrong.keep::<()>(Err(ConfigError::Unsound {
                 name: reply.to_string(),
                 at: effective.get(&reply).map_or(Origin::Default, |held| held.origin.clone()),
                 problem: format!(
@@ -82,10 +83,9 @@ fn waits_of_providers(effective: &Effective) -> Result<(), ConfigError> {
                     "together they must be at most `timing.submit_wait` = {}, or the engine gives a submit up before the call does",
                     span::render(submit_wait)
                 ),
-            });
+            }));
         }
     }
-    Ok(())
 }
 
 /// Fail-over between several providers does not work yet, and a provider that is never asked is worse than an error.
@@ -103,37 +103,34 @@ pub(crate) fn one_provider(effective: &Effective) -> Result<(), ConfigError> {
 }
 
 /// Names that the operator made up, in flags and variables as well as in the file.
-pub(crate) fn names(effective: &Effective) -> Result<(), ConfigError> {
+pub(crate) fn names(effective: &Effective, wrong: &mut Wrong) {
     for list in super::file::LISTS.into_iter().filter(|list| *list != super::file::LIFETIMES) {
         for label in effective.of_list(list) {
             let name = Name::of([list, &label, "name"]);
             let held = effective.get(&name).expect("every entry of a list has its name filled in");
             if Shape::Label.read(&Raw::Text(label.clone()), Path::new("")).is_none() {
-                return Err(bad_value(&Name::of([list, &label]), &held.origin, Shape::Label.describe()));
+                let bad = bad_value(&Name::of([list, &label]), &held.origin, Shape::Label.describe());
+                wrong.keep::<()>(Err(bad));
             }
             if held.value != Value::Text(label.clone()) {
-                return Err(ConfigError::Unsound {
+                wrong.keep::<()>(Err(ConfigError::Unsound {
                     name: name.to_string(),
                     at: held.origin.clone(),
                     problem: "would rename it".into(),
                     remedy: format!(
                         "names are given in the file only; leave this out, or use `{list}.NEW_NAME`"
                     ),
-                });
+                }));
             }
         }
     }
     let table = Name::of(["reuse", "targets"]);
     for (name, held) in effective.below(&table) {
         if HostPattern::parse(name.last()).is_err() {
-            return Err(bad_value(
-                name,
-                &held.origin,
-                Shape::Hosts.describe().replace("a list of hosts", "named by a host"),
-            ));
+            let expected = Shape::Hosts.describe().replace("a list of hosts", "named by a host");
+            wrong.keep::<()>(Err(bad_value(name, &held.origin, expected)));
         }
     }
-    Ok(())
 }
 
 fn bad_value(name: &Name, at: &Origin, expected: String) -> ConfigError {
@@ -156,23 +153,28 @@ pub(crate) fn books(effective: &Effective) -> Result<(), ConfigError> {
     })
 }
 
-pub(crate) fn kinds(effective: &Effective, table: &KindTable) -> Result<(), ConfigError> {
+pub(crate) fn kinds(effective: &Effective, table: &KindTable, wrong: &mut Wrong) {
     let providers = effective.of_list("provider");
     let of_providers = providers.iter().map(|label| vec!["provider", label, "prices"]);
     let tables = [vec!["kinds"], vec!["reuse", "kinds"], vec!["prices"]].into_iter().chain(of_providers);
     for path in tables {
         let depth = path.len();
         for (name, held) in effective.below(&Name::of(path)) {
-            known_kind(table, name.segments().nth(depth).unwrap_or_default(), name, &held.origin)?;
+            let kind = name.segments().nth(depth).unwrap_or_default();
+            wrong.keep(known_kind(table, kind, name, &held.origin));
         }
     }
     for label in effective.of_list("tenant") {
         let name = Name::of(["tenant", &label, "kinds"]);
         let Some(held) = effective.get(&name) else { continue };
         let listed = super::entries::list_at(effective, &name).unwrap_or_default();
-        listed.iter().try_for_each(|kind| known_kind(table, kind, &name, &held.origin))?;
+        for kind in &listed {
+            wrong.keep(known_kind(table, kind, &name, &held.origin));
+        }
     }
-    table.0.keys().try_for_each(|kind| lives_and_paces(effective, table, kind))
+    for kind in table.0.keys() {
+        wrong.keep(lives_and_paces(effective, table, kind));
+    }
 }
 
 pub(super) fn known_kind(table: &KindTable, kind: &str, name: &Name, at: &Origin) -> Result<(), ConfigError> {
@@ -222,28 +224,27 @@ fn lives_and_paces(effective: &Effective, table: &KindTable, name: &str) -> Resu
     Ok(())
 }
 
-/// Two tenants with one key would be one tenant under two names, and a short callback secret could be guessed.
-pub(crate) fn secrets(config: &Config) -> Result<(), ConfigError> {
-    for (at, tenant) in config.tenants.iter().enumerate() {
-        let same = config.tenants[..at].iter().find(
-            |other| matches!((other.key.plain(), tenant.key.plain()), (Some(one), Some(other)) if one == other),
-        );
-        if let Some(other) = same {
-            return Err(ConfigError::Unsound {
-                name: tenant.key.name().to_owned(),
-                at: config
-                    .effective
-                    .get(&Name::of(["tenant", &tenant.name, "name"]))
-                    .map_or(Origin::Default, |held| held.origin.clone()),
-                problem: format!("is the same as `{}`", other.key.name()),
-                remedy: "give each tenant a key of its own".into(),
-            });
+/// A key that two callers have would make them one caller: the first tenant, or the operator. A short callback secret could
+/// be guessed.
+pub(crate) fn secrets(config: &Config, wrong: &mut Wrong) {
+    let keys: Vec<&CallerKey> =
+        config.admin.iter().chain(config.tenants.iter().map(|tenant| &tenant.key)).collect();
+    for (at, key) in keys.iter().enumerate() {
+        let is_same = |other: &&&CallerKey| matches!((other.plain(), key.plain()), (Some(one), Some(two)) if one == two);
+        if let Some(other) = keys[..at].iter().find(is_same) {
+            let table = key.name().trim_end_matches(".key");
+            let said = Name::parse(table).and_then(|table| config.effective.get(&table.below("name")));
+            wrong.keep::<()>(Err(ConfigError::Unsound {
+                name: key.name().to_owned(),
+                at: said.map_or(Origin::Default, |held| held.origin.clone()),
+                problem: format!("is the same as `{}`", other.name()),
+                remedy: "give each tenant a key of its own, and the operator another".into(),
+            }));
         }
     }
-    config.alerts.check(&config.effective)?;
+    wrong.keep(config.alerts.check(&config.effective));
     // Only who listens needs it to be there; but what is there must make sense.
-    match &config.callback_secret {
-        Some(credential) if credential.is_set() => config.callback_secret().map(drop),
-        _ => Ok(()),
+    if config.callback_secret.as_ref().is_some_and(Credential::is_set) {
+        wrong.keep(config.callback_secret());
     }
 }

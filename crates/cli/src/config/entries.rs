@@ -1,7 +1,7 @@
 //! Providers and tenants, entry by entry: what each says itself, what it must say, and what follows from its profile.
 
 use super::effective::{Effective, Held};
-use super::error::ConfigError;
+use super::error::{ConfigError, Wrong};
 use super::layers::Environment;
 use super::name::Name;
 use super::origin::Origin;
@@ -18,35 +18,50 @@ use quittance_engine::targets::HostPattern;
 use quittance_json::Flavour;
 use quittance_lifecycle::{FaultClass, Money, Reuse};
 use std::collections::BTreeMap;
+use tokio_rustls::rustls::RootCertStore;
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
 
 /// The entries of `[[provider]]`.
 pub(super) fn providers(
     effective: &Effective,
     environment: &Environment,
-) -> Result<Vec<ProviderConfig>, ConfigError> {
-    effective.of_list("provider").iter().map(|label| provider(effective, label, environment)).collect()
+    wrong: &mut Wrong,
+) -> Vec<ProviderConfig> {
+    let provider = |label: &String| provider(effective, label, environment, wrong);
+    effective.of_list("provider").iter().filter_map(provider).collect()
 }
 
 fn provider(
     effective: &Effective,
     label: &str,
     environment: &Environment,
-) -> Result<ProviderConfig, ConfigError> {
+    wrong: &mut Wrong,
+) -> Option<ProviderConfig> {
     let table = Name::of(["provider", label]);
     let missing =
         |key, remedy: &str| ConfigError::Incomplete { table: table.to_string(), key, remedy: remedy.into() };
     let text = |key| effective.text_at(&table.below(key));
-    let dialect = dialect(effective, &table)?
-        .ok_or_else(|| missing("profile", "add `profile = \"captchaai\"`, or \"2captcha\""))?;
-    let url =
-        text("url").ok_or_else(|| missing("url", "add the service's address, `url = \"https://...\"`"))?;
-    let key = Credential::find(effective, &table, "key", environment)?.ok_or_else(|| {
-        missing("key_env", "add `key_env = \"...\"` with the variable that holds the key, or `key_file`")
-    })?;
+    let dialect = dialect(effective, &table).and_then(|dialect| {
+        dialect.ok_or_else(|| missing("profile", "add `profile = \"captchaai\"`, or \"2captcha\""))
+    });
+    let url = text("url").ok_or_else(|| missing("url", "add the service's address, `url = \"https://...\"`"));
+    let key = Credential::find(effective, &table, "key", environment).and_then(|key| {
+        let remedy = "add `key_env = \"...\"` with the variable that holds the key, or `key_file`";
+        key.ok_or_else(|| missing("key_env", remedy))
+    });
+    let extra_ca = certificates(effective, &table.below("ca_file"));
+    let (dialect, url, key) = (wrong.keep(dialect), wrong.keep(url), wrong.keep(key));
+    let extra_ca = wrong.keep(extra_ca).unwrap_or_default();
+    let (dialect, url, key) = (dialect?, url?, key?);
+    let poll_quota = match dialect {
+        Dialect::Classic(profile) => wrong.keep(poll_quota(effective, &table, profile)).flatten(),
+        Dialect::Json(_) => None,
+    };
     let span = |key| effective.span_at(&table.below(key));
     let always = |key| span(key).expect("it has a default");
     let size = |key| count_at(effective, &table.below(key)).and_then(|count| usize::try_from(count).ok());
-    Ok(ProviderConfig {
+    Some(ProviderConfig {
         name: label.to_owned(),
         dialect,
         url: without_slash(&url),
@@ -55,16 +70,13 @@ fn provider(
         reply_wait: always("reply_wait"),
         poll_reply_wait: always("poll_reply_wait"),
         poll_batch_max: size("poll_batch_max"),
-        poll_quota: match dialect {
-            Dialect::Classic(profile) => poll_quota(effective, &table, profile)?,
-            Dialect::Json(_) => None,
-        },
+        poll_quota,
         queries_per_task_max: count_at(effective, &table.below("poll_quota_per_task"))
             .and_then(|count| u32::try_from(count).ok()),
         reply_bytes_max: size("reply_bytes_max").expect("it has a default"),
         idle_wait: always("idle_wait"),
         idle_connections_max: size("idle_connections_max").expect("it has a default"),
-        extra_ca: certificates(effective, &table.below("ca_file"))?,
+        extra_ca,
         sparing: sparing(effective, &table),
         corrections: corrections(effective, &table),
         prices: prices(effective, &table.below("prices")),
@@ -108,12 +120,30 @@ pub(super) fn certificates(effective: &Effective, name: &Name) -> Result<Vec<u8>
     let (Some(held), Some(path)) = (effective.get(name), effective.text_at(name)) else {
         return Ok(Vec::new());
     };
-    std::fs::read(&path).map_err(|why| ConfigError::Unsound {
+    let unsound = |problem: String| ConfigError::Unsound {
         name: name.to_string(),
         at: held.origin.clone(),
-        problem: format!("names {path}, which cannot be read ({why})"),
-        remedy: "put the certificates there, or leave it out".into(),
-    })
+        problem,
+        remedy: "put certificates in PEM there, with lines of `-----BEGIN CERTIFICATE-----`, or leave it out"
+            .into(),
+    };
+    let pem =
+        std::fs::read(&path).map_err(|why| unsound(format!("names {path}, which cannot be read ({why})")))?;
+    match authorities(&pem) {
+        Ok(0) => Err(unsound(format!("names {path}, which has no certificate in it"))),
+        Ok(_) => Ok(pem),
+        Err(why) => Err(unsound(format!("names {path}, and a certificate in it cannot be used ({why})"))),
+    }
+}
+
+/// How many authorities are in a PEM file, each of them one that a connection can be checked with.
+fn authorities(pem: &[u8]) -> Result<usize, String> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|why| why.to_string())?;
+        roots.add(certificate).map_err(|why| why.to_string())?;
+    }
+    Ok(roots.len())
 }
 
 fn corrections(effective: &Effective, provider: &Name) -> BTreeMap<String, FaultClass> {
@@ -190,30 +220,36 @@ pub(super) fn sparing(effective: &Effective, table: &Name) -> Sparing {
 pub(super) fn tenants(
     effective: &Effective,
     environment: &Environment,
-) -> Result<Vec<TenantConfig>, ConfigError> {
-    let tenant = |label: &String| tenant(effective, label, environment);
-    effective.of_list("tenant").iter().map(tenant).collect()
+    wrong: &mut Wrong,
+) -> Vec<TenantConfig> {
+    let tenant = |label: &String| tenant(effective, label, environment, wrong);
+    effective.of_list("tenant").iter().filter_map(tenant).collect()
 }
 
 fn tenant(
     effective: &Effective,
     label: &str,
     environment: &Environment,
-) -> Result<TenantConfig, ConfigError> {
+    wrong: &mut Wrong,
+) -> Option<TenantConfig> {
     let table = Name::of(["tenant", label]);
-    let key = CallerKey::find(effective, &table, environment)?.ok_or_else(|| ConfigError::Incomplete {
+    let missing = || ConfigError::Incomplete {
         table: table.to_string(),
         key: "key_env",
         remedy:
             "add `key_sha256 = \"...\"` with the hash of its key (`quittance tenant new` prints both), or \
                  `key_env` with the variable that holds the key, or `key_file`"
                 .into(),
-    })?;
+    };
+    let key = CallerKey::find(effective, &table, environment).and_then(|key| key.ok_or_else(missing));
+    let webhook_secret = Credential::find(effective, &table, "webhook_secret", environment);
+    let (key, webhook_secret) = (wrong.keep(key), wrong.keep(webhook_secret));
+    let (key, webhook_secret) = (key?, webhook_secret?);
     let text = |key| effective.text_at(&table.below(key));
     let list = |key| list_at(effective, &table.below(key));
     let pattern = |host: &String| HostPattern::parse(host).expect("patterns are checked when they are read");
     let open_max = count_at(effective, &table.below("open_max"));
-    Ok(TenantConfig {
+    Some(TenantConfig {
         name: label.to_owned(),
         key,
         hosts: list("hosts").map(|hosts| hosts.iter().map(pattern).collect()),
@@ -223,7 +259,7 @@ fn tenant(
         open_max: open_max.and_then(|count| usize::try_from(count).ok()),
         flavour: text("flavour"),
         balance: effective.get(&table.below("balance")).is_some_and(|held| held.value == Value::Flag(true)),
-        webhook_secret: Credential::find(effective, &table, "webhook_secret", environment)?,
+        webhook_secret,
     })
 }
 

@@ -4,6 +4,40 @@
 use super::origin::Origin;
 use std::path::PathBuf;
 
+/// Everything that is wrong with a configuration, in the order in which it was found: one line each.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub(crate) struct ConfigErrors(pub(crate) Vec<ConfigError>);
+
+/// Collects errors, so that reading goes on and a person hears of all of them at once.
+#[derive(Debug, Default)]
+pub(crate) struct Wrong(Vec<ConfigError>);
+
+impl Wrong {
+    /// The value, or nothing if it is wrong.
+    pub(super) fn keep<T>(&mut self, read: Result<T, ConfigError>) -> Option<T> {
+        read.map_err(|error| self.0.push(error)).ok()
+    }
+
+    /// All errors, without those that only follow from one of the first `read_errors`: a provider whose address is wrong has
+    /// an address.
+    pub(super) fn into_errors(self, read_errors: usize) -> Vec<ConfigError> {
+        let mut errors = self.0;
+        let later = errors.split_off(read_errors);
+        let follows = |error: &ConfigError| {
+            let text = error.to_string();
+            errors.iter().any(|first| first.explains(&text, error.about()))
+        };
+        let later: Vec<ConfigError> = later.into_iter().filter(|error| !follows(error)).collect();
+        errors.extend(later);
+        errors
+    }
+
+    pub(super) const fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
     #[error("the config file {} does not exist: check the path given by {named_by}, or leave it out to use the defaults", path.display())]
@@ -61,6 +95,41 @@ pub(crate) enum ConfigError {
          `quittance tenant new` makes one"
     )]
     KeyLength { name: String, keeper: String, found: usize },
+}
+
+impl ConfigError {
+    /// The setting or the table that it is about, if it is about one.
+    fn about(&self) -> Option<&str> {
+        match self {
+            Self::UnknownKey { name, .. }
+            | Self::IsATable { name, .. }
+            | Self::IsNoTable { name, .. }
+            | Self::IsAList { name, .. }
+            | Self::BadValue { name, .. }
+            | Self::SecretInPlace { name, .. }
+            | Self::Unsound { name, .. }
+            | Self::PasswordInPlace { name, .. }
+            | Self::BadUrl { name, .. }
+            | Self::NoSecret { name, .. }
+            | Self::BadSecret { name, .. }
+            | Self::KeyLength { name, .. } => Some(name),
+            Self::NoName { table, .. } | Self::SameName { table, .. } | Self::Incomplete { table, .. } => {
+                Some(table)
+            }
+            Self::NoFile { .. }
+            | Self::Unreadable { .. }
+            | Self::NotToml { .. }
+            | Self::BadOverride { .. } => None,
+        }
+    }
+
+    /// Whether a later complaint only follows from this one: it names the same setting, or the table that this one is in.
+    pub(crate) fn explains(&self, later: &str, about: Option<&str>) -> bool {
+        let Some(own) = self.about() else { return false };
+        let is_below = |table: &str| own.strip_prefix(table).is_some_and(|rest| rest.starts_with('.'));
+        let is_provider = own.starts_with("provider") && later.starts_with("there is no provider");
+        later.contains(&format!("`{own}`")) || about.is_some_and(is_below) || is_provider
+    }
 }
 
 fn named(list: &str) -> &'static str {

@@ -1,6 +1,6 @@
 //! The config file: from TOML to one entry for each setting, each with its line.
 
-use super::error::ConfigError;
+use super::error::{ConfigError, Wrong};
 use super::layers::Entry;
 use super::name::Name;
 use super::origin::Origin;
@@ -22,17 +22,23 @@ pub(crate) struct FileReader<'a> {
     path: Arc<Path>,
     folder: &'a Path,
     entries: Vec<Entry>,
+    wrong: &'a mut Wrong,
 }
 
 impl<'a> FileReader<'a> {
-    pub(crate) fn read(text: &'a str, path: &'a Path) -> Result<Vec<Entry>, ConfigError> {
+    /// The entries that are right; the others are in `wrong`. An error if it is not TOML at all.
+    pub(crate) fn read(
+        text: &'a str,
+        path: &'a Path,
+        wrong: &'a mut Wrong,
+    ) -> Result<Vec<Entry>, ConfigError> {
         let folder = path.parent().unwrap_or(Path::new(""));
-        let mut reader = Self { text, path: path.into(), folder, entries: Vec::new() };
+        let mut reader = Self { text, path: path.into(), folder, entries: Vec::new(), wrong };
         let document = DeTable::parse(text).map_err(|error| ConfigError::NotToml {
             at: reader.at(error.span().map_or(0, |span| span.start)),
             what: error.message().replace('\n', ", "),
         })?;
-        reader.table(document.get_ref(), &Name::top())?;
+        reader.table(document.get_ref(), &Name::top());
         Ok(reader.entries)
     }
 
@@ -42,25 +48,31 @@ impl<'a> FileReader<'a> {
         Origin::File { path: Arc::clone(&self.path), line }
     }
 
-    fn table(&mut self, table: &DeTable<'_>, above: &Name) -> Result<(), ConfigError> {
+    fn table(&mut self, table: &DeTable<'_>, above: &Name) {
         let mut in_order: Vec<_> = table.iter().collect();
         in_order.sort_by_key(|(key, _)| key.span().start);
         for (key, value) in in_order {
             let (name, at) = (above.below(key.get_ref()), self.at(key.span().start));
-            self.item(name, value, at)?;
+            let read = self.item(name, value, at);
+            self.wrong.keep(read);
         }
-        Ok(())
     }
 
     fn item(&mut self, name: Name, value: &Spanned<DeValue<'_>>, at: Origin) -> Result<(), ConfigError> {
         let is_list = name.segments().len() == 1 && LISTS.contains(&name.last());
         match value.get_ref() {
             DeValue::Array(items) if is_list => {
-                let mut numbered = items.iter().zip(1..);
-                numbered.try_for_each(|(item, number)| self.list_item(&name, item, number, &at))
+                for (item, number) in items.iter().zip(1..) {
+                    let read = self.list_item(&name, item, number, &at);
+                    self.wrong.keep(read);
+                }
+                Ok(())
             }
             _ if is_list => Err(ConfigError::IsAList { name: name.to_string(), at }),
-            DeValue::Table(table) if is_table(&name) => self.table(table, &name),
+            DeValue::Table(table) if is_table(&name) => {
+                self.table(table, &name);
+                Ok(())
+            }
             DeValue::Table(_) if setting(&name).is_some() => {
                 Err(ConfigError::IsNoTable { name: name.to_string(), at })
             }
@@ -89,7 +101,8 @@ impl<'a> FileReader<'a> {
             return Err(ConfigError::IsAList { name: list.to_string(), at: at.clone() });
         };
         if list.last() == LIFETIMES {
-            return self.table(table, &list.below(&number.to_string()));
+            self.table(table, &list.below(&number.to_string()));
+            return Ok(());
         }
         let at = self.at(item.span().start);
         let Some((key, label)) = table.iter().find(|(key, _)| key.get_ref() == "name") else {
@@ -109,7 +122,8 @@ impl<'a> FileReader<'a> {
                 at: checked.origin,
             });
         }
-        self.table(table, &table_name)
+        self.table(table, &table_name);
+        Ok(())
     }
 }
 

@@ -2,13 +2,14 @@
 //! a later one overrules an earlier one of the same name.
 
 use super::address::has_password;
-use super::error::ConfigError;
+use super::error::{ConfigError, Wrong};
 use super::file::{FileReader, LISTS, POOLS, unknown};
 use super::name::Name;
 use super::origin::Origin;
 use super::setting::{PREFIX, Setting, by_variable, meant_variable, setting};
 use super::value::{Raw, Shape, Value};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 /// One value that somebody set.
@@ -102,23 +103,21 @@ pub(crate) fn find_file(
     }
 }
 
-pub(crate) fn from_file(path: &Path) -> Result<Vec<Entry>, ConfigError> {
+pub(crate) fn from_file(path: &Path, wrong: &mut Wrong) -> Result<Vec<Entry>, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-    FileReader::read(&text, path)
+    FileReader::read(&text, path, wrong)
 }
 
 /// The overrides of `--set NAME=VALUE`.
-pub(crate) fn from_flags(overrides: &[String]) -> Result<Vec<Entry>, ConfigError> {
-    overrides
-        .iter()
-        .map(|words| {
-            let parts = split_override(words);
-            let (name, value) = parts.ok_or_else(|| ConfigError::BadOverride { words: named_only(words) })?;
-            let Some(setting) = setting(&name) else { return Err(unknown(&name, Origin::Flag)) };
-            Entry::of(setting, name, &setting.shape.typed(value), Origin::Flag, Path::new(""))
-        })
-        .collect()
+pub(crate) fn from_flags(overrides: &[String], wrong: &mut Wrong) -> Vec<Entry> {
+    let read = |words: &String| {
+        let parts = split_override(words);
+        let (name, value) = parts.ok_or_else(|| ConfigError::BadOverride { words: named_only(words) })?;
+        let Some(setting) = setting(&name) else { return Err(unknown(&name, Origin::Flag)) };
+        Entry::of(setting, name, &setting.shape.typed(value), Origin::Flag, Path::new(""))
+    };
+    overrides.iter().filter_map(|words| wrong.keep(read(words))).collect()
 }
 
 /// A quoted part of a name may hold an equals sign.
@@ -141,17 +140,21 @@ fn named_only(words: &str) -> String {
 pub(crate) fn from_environment(
     environment: &Environment,
     others: &[&[Entry]],
-) -> Result<(Vec<Entry>, Vec<String>), ConfigError> {
+    wrong: &mut Wrong,
+) -> (Vec<Entry>, Vec<String>) {
     let labels = labels(others.iter().copied().flatten());
     let known: Vec<String> = labels.iter().map(|(_, label)| label.clone()).collect();
     let (mut entries, mut strangers) = (Vec::new(), Vec::new());
     for (variable, words) in environment.0.iter().filter(|(variable, _)| is_ours(variable)) {
+        if is_kubernetes(variable, words) {
+            continue;
+        }
         match by_variable(variable, &known) {
             Some((setting, name)) => {
                 let origin = Origin::Variable(variable.clone());
-                entries.push(Entry::of(setting, name, &setting.shape.typed(words), origin, Path::new(""))?);
+                let entry = Entry::of(setting, name, &setting.shape.typed(words), origin, Path::new(""));
+                entries.extend(wrong.keep(entry));
             }
-            None if is_kubernetes(variable, words) => {}
             None => strangers.push(variable),
         }
     }
@@ -169,7 +172,7 @@ pub(crate) fn from_environment(
         format!("the environment variable `{variable}` is not a setting, and does nothing; {hint}")
     });
     let warnings = warnings.collect();
-    Ok((entries, warnings))
+    (entries, warnings)
 }
 
 fn is_ours(variable: &str) -> bool {
@@ -178,16 +181,21 @@ fn is_ours(variable: &str) -> bool {
 }
 
 /// Kubernetes puts variables into every container for each Service of its namespace. For one called `quittance` or
-/// `quittance-x` they have our prefix: `QUITTANCE_X_SERVICE_HOST`, `QUITTANCE_X_PORT_8780_TCP_ADDR` and so on.
+/// `quittance-x` they have our prefix: `QUITTANCE_X_SERVICE_HOST`, `QUITTANCE_X_PORT_8780_TCP_ADDR` and so on. They are not
+/// ours even where they look like a setting, such as `QUITTANCE_PRICES_PORT`; no setting of ours ends like them.
 fn is_kubernetes(variable: &str, words: &str) -> bool {
     let is_address = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| words.starts_with(scheme));
-    let is_port = variable.split_once("_PORT_").is_some_and(|(_, rest)| {
-        let (port, rest) = rest.split_once('_').unwrap_or((rest, ""));
-        let protocol = rest.split('_').next().unwrap_or_default();
-        port.parse::<u16>().is_ok() && ["TCP", "UDP", "SCTP"].contains(&protocol)
+    let is_port = variable.match_indices("_PORT_").any(|(at, part)| {
+        let mut rest = variable[at + part.len()..].split('_');
+        let (port, protocol, last) = (rest.next().unwrap_or_default(), rest.next(), rest.next());
+        port.parse::<u16>().is_ok()
+            && matches!(protocol, Some("TCP" | "UDP" | "SCTP"))
+            && matches!(last, None | Some("ADDR" | "PORT" | "PROTO"))
+            && rest.next().is_none()
     });
-    variable.ends_with("_SERVICE_HOST")
-        || variable.contains("_SERVICE_PORT")
+    let is_service_port = variable.ends_with("_SERVICE_PORT") || variable.contains("_SERVICE_PORT_");
+    (variable.ends_with("_SERVICE_HOST") && words.parse::<IpAddr>().is_ok())
+        || (is_service_port && words.parse::<u16>().is_ok())
         || (variable.ends_with("_PORT") && is_address)
         || is_port
 }

@@ -4,7 +4,7 @@
 use super::Config;
 use super::check::{PROMISED, known_kind};
 use super::effective::Effective;
-use super::error::ConfigError;
+use super::error::{ConfigError, Wrong};
 use super::file::LIFETIMES;
 use super::name::Name;
 use super::origin::Origin;
@@ -19,17 +19,18 @@ pub(super) fn lifetimes(
     effective: &Effective,
     kinds: &KindTable,
     providers: &[ProviderConfig],
-) -> Result<Vec<LifeRule>, ConfigError> {
+    wrong: &mut Wrong,
+) -> Vec<LifeRule> {
     let mut rules: Vec<LifeRule> = Vec::new();
     for label in effective.of_list(LIFETIMES) {
         let table = Name::of([LIFETIMES, &label]);
-        let rule = rule(effective, kinds, &table)?;
+        let Some(rule) = wrong.keep(rule(effective, kinds, &table)) else { continue };
         if holds(effective, &label, providers) {
             rules.push(rule);
-            fits_together(effective, kinds, &rules, &table)?;
+            wrong.keep(fits_together(effective, kinds, &rules, &table));
         }
     }
-    Ok(rules)
+    rules
 }
 
 fn holds(effective: &Effective, label: &str, providers: &[ProviderConfig]) -> bool {

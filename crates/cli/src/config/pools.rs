@@ -5,7 +5,7 @@ use super::Config;
 use super::check::known_kind;
 use super::effective::Effective;
 use super::entries::{count_at, list_at};
-use super::error::ConfigError;
+use super::error::{ConfigError, Wrong};
 use super::file::POOLS;
 use super::name::Name;
 use super::origin::Origin;
@@ -19,8 +19,8 @@ use quittance_pool::{Goal, Hours};
 use std::path::Path;
 
 /// The tables of `[pools]`.
-pub(super) fn pools(effective: &Effective) -> Result<Vec<PoolSpec>, ConfigError> {
-    effective.of_list(POOLS).iter().map(|label| pool(effective, label)).collect()
+pub(super) fn pools(effective: &Effective, wrong: &mut Wrong) -> Vec<PoolSpec> {
+    effective.of_list(POOLS).iter().filter_map(|label| wrong.keep(pool(effective, label))).collect()
 }
 
 fn pool(effective: &Effective, label: &str) -> Result<PoolSpec, ConfigError> {
@@ -105,22 +105,21 @@ fn said_at(effective: &Effective, table: &Name) -> Origin {
 }
 
 /// What depends on the rest of the configuration: kinds, tenants, targets.
-pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
+pub(super) fn check(config: &Config, wrong: &mut Wrong) {
     let mut kept: Vec<(Target, &str)> = Vec::new();
     for spec in &config.pools {
-        let Some(target) = check_one(config, spec)? else { continue };
+        let Some(Some(target)) = wrong.keep(check_one(config, spec)) else { continue };
         if let Some((_, other)) = kept.iter().find(|(known, _)| *known == target) {
             let table = Name::of([POOLS, &spec.name]);
-            return Err(ConfigError::Unsound {
+            wrong.keep::<()>(Err(ConfigError::Unsound {
                 at: said_at(&config.effective, &table),
                 name: table.to_string(),
                 problem: format!("keeps the same target as the pool `{other}`"),
                 remedy: "they would share one shelf: make one of them".into(),
-            });
+            }));
         }
         kept.push((target, &spec.name));
     }
-    Ok(())
 }
 
 /// What it keeps, if its kind is known.
@@ -140,6 +139,11 @@ fn check_one(config: &Config, spec: &PoolSpec) -> Result<Option<Target>, ConfigE
         let remedy =
             format!("answers of kind `{}` are shared anyway, or never spoil: leave the pool out", spec.kind);
         return unsound(named, "is nothing to keep in stock", remedy);
+    }
+    if config.tenants.is_empty() && spec.tenant != DEFAULT_TENANT {
+        let remedy =
+            format!("there is no tenant `{}`: add it as a `[[tenant]]`, or leave this out", spec.tenant);
+        return unsound(table.below("tenant"), "serves nobody", remedy);
     }
     if let Err(why) = check_name(config, &spec.tenant) {
         return unsound(table.below("tenant"), "serves nobody", why);

@@ -1,16 +1,15 @@
-//! `config show` and `config check`: what holds, and why. The text is itself a config file that means the same, so that it can be kept,
+//! `config show`: what holds, and why. The text is itself a config file that means the same, so that it can be kept,
 //! compared and edited; where each value came from stands behind it as a comment.
 
 use super::effective::Held;
 use super::file::{LISTS, POOLS};
-use super::lifetimes::idle;
 use super::name::{Name, quoted};
 use super::registry::settings;
 use super::secret::{CallerKey, Credential, Keeper};
 use super::value::Value;
 use super::{ADMIN_KEY, Config, TENANT_KEY, alerts};
 use crate::exit::{Exit, Trouble};
-use crate::{output, serve};
+use crate::output;
 use anstyle::Style;
 use clap::Subcommand;
 use quittance_gateway::ShownSetting;
@@ -37,8 +36,8 @@ pub(crate) enum ConfigCommand {
     /// Say whether the configuration is right, and change nothing
     ///
     /// All that `quittance serve` would refuse to start with and that can be seen without a store and a provider: names, values,
-    /// how they stand to each other, keys, certificates, the provider's address, pools and their targets. `quittance doctor`
-    /// looks at the rest.
+    /// how they stand to each other, keys and passwords, certificates, the provider's address, pools and their targets, the
+    /// addresses to listen on, and the folder that this node keeps its files in. `quittance doctor` looks at the rest.
     #[command(after_help = AFTER_CHECK)]
     Check {
         /// Print one JSON object instead
@@ -52,8 +51,9 @@ Examples:
   quittance config check --config new.toml && systemctl restart quittance
   quittance config check --json | jq -r '.notes[]'
 
-What is wrong is told on standard error, with the line that it stands in and what to do. Secrets are looked for where
-the daemon would look: run it with the daemon's environment. Notes are about what is right and may surprise you.
+All that is wrong is told on standard error, each with the line that it stands in and what to do. Secrets, addresses and
+folders are tried as the daemon would: run it as the daemon's user and with its environment. An address that is in use is
+a note, because the daemon that you are about to restart may have it. Notes are about what is right and may surprise you.
 
 Exit codes: 0 it is right, 3 not written, 4 it is wrong.";
 
@@ -73,59 +73,22 @@ pub(crate) fn run(as_json: bool, config: &Config) -> String {
     if as_json { format!("{:#}\n", object(config)) } else { text(config) }
 }
 
-/// The shell empties `quittance.toml` in `config show > quittance.toml` before we can read it, so what would be written is not
-/// what held before.
+/// `config show > quittance.toml` would replace the file that it reads: the shell empties it first, and `>>` makes it the file
+/// and its copy.
 pub(crate) fn refuse_to_overwrite(config: &Config) -> Result<(), Trouble> {
     let Some(path) = config.effective.file.as_ref().filter(|path| output::goes_to(path)) else {
         return Ok(());
     };
     let what = format!(
-        "standard output is the config file itself, {}, which the shell has emptied before it was read: restore it from a \
-         copy, and write to another file",
-        path.display()
+        "standard output is the config file itself, {}: write to another file. Nothing was written; {}",
+        path.display(),
+        match std::fs::metadata(path).map(|file| file.len()) {
+            Ok(0) =>
+                "the file is empty, because `>` empties it before this command reads it: restore it from a copy",
+            _ => "the file is as it was",
+        }
     );
     Err(Trouble::new(Exit::Config, what))
-}
-
-/// Names, values and how they stand to each other were checked when the configuration was read; here it is what `serve` asks
-/// for besides, by the same code.
-pub(crate) fn check(as_json: bool, config: &Config) -> Result<Exit, Trouble> {
-    let (wrong, said) = checked(as_json, config);
-    if !as_json {
-        output::tell(&wrong.iter().map(|what| format!("wrong: {what}\n")).collect::<String>());
-    }
-    output::print(&said)?;
-    Ok(if wrong.is_empty() { Exit::Done } else { Exit::Config })
-}
-
-/// What is wrong, and what to say about the whole.
-pub(super) fn checked(as_json: bool, config: &Config) -> (Vec<String>, String) {
-    let wrong: Vec<String> =
-        serve::refusals(config, None, false).into_iter().map(|trouble| trouble.what).collect();
-    let is_wide = config.targets.allow.iter().any(|pattern| pattern.to_string() == "*");
-    let wide = is_wide.then(|| {
-        "`targets.allow` has `*`: every site may be automated, by every caller; list the hosts that you may automate".into()
-    });
-    let doubt = config.lost_reply_risk().map(str::to_owned);
-    let alerts = config.alerts.troubles().into_iter().filter(|trouble| !wrong.contains(trouble)).collect();
-    let notes = [
-        config.warnings.clone(),
-        wide.into_iter().chain(doubt).collect(),
-        idle(config),
-        config.budgets_without_price(),
-        alerts,
-    ]
-    .concat();
-    let file = config.effective.file.as_ref().map(|path| path.display().to_string());
-    let is_right = wrong.is_empty();
-    if as_json {
-        let object = json!({ "file": file, "right": is_right, "wrong": wrong, "notes": notes });
-        return (wrong, format!("{object:#}\n"));
-    }
-    let file = file.unwrap_or_else(|| "the configuration (no file was found)".into());
-    let verdict = if is_right { "is right" } else { "is wrong: `quittance serve` would not start with it" };
-    let notes: String = notes.iter().map(|note| format!("note: {note}\n")).collect();
-    (wrong, format!("{file} {verdict}\n{notes}"))
 }
 
 /// Whatever secrets were named.

@@ -4,7 +4,7 @@
 use super::address::{Scheme, ServerUrl, without_password};
 use super::effective::{Effective, Held};
 use super::entries::certificates;
-use super::error::ConfigError;
+use super::error::{ConfigError, Wrong};
 use super::layers::Environment;
 use super::name::Name;
 use super::origin::Origin;
@@ -70,47 +70,44 @@ pub(crate) struct StoreConfig {
 }
 
 impl StoreConfig {
-    pub(crate) fn of(effective: &Effective, environment: &Environment) -> Result<Self, ConfigError> {
+    pub(super) fn of(effective: &Effective, environment: &Environment, wrong: &mut Wrong) -> Self {
         let held = effective.held("store.url");
         let shown = effective.text("store.url");
         let url = StoreUrl::parse(full(held, environment).unwrap_or(&shown))
             .or_else(|| StoreUrl::parse(&shown))
             .expect("its shape is that of a store");
         let chosen = Chosen { effective, scheme: url.scheme(), origin: held.origin.clone() };
-        let password = chosen.has("password_env", Scheme::is_shared)?
-            | chosen.has("password_file", Scheme::is_shared)?;
-        let password = match password {
-            true => Credential::find(effective, &Name::of(["store"]), "password", environment)?,
-            false => None,
-        };
-        let password = password.map(|password| chosen.one_password(&url, password)).transpose()?.flatten();
-        let ca = match chosen.has("ca_file", Scheme::is_shared)? {
-            true => certificates(effective, &Name::of(["store", "ca_file"]))?,
-            false => Vec::new(),
-        };
-        if !ca.is_empty() && matches!(&url, StoreUrl::Redis(url) if !url.is_secure()) {
-            return Err(chosen.no_tls());
-        }
+        let mut has = |key, makes_sense| wrong.keep(chosen.has(key, makes_sense)) == Some(true);
         let is_postgres = |scheme| scheme == Scheme::Postgres;
-        let listen_url = match chosen.has("listen_url", is_postgres)? {
-            true => chosen.held("listen_url").and_then(|held| {
-                let Value::Text(shown) = &held.value else { return None };
-                Some(ServerUrl::new(full(held, environment).unwrap_or(shown)))
-            }),
-            false => None,
-        };
+        let has_password = has("password_env", Scheme::is_shared) | has("password_file", Scheme::is_shared);
+        let (has_ca, has_home) = (has("ca_file", Scheme::is_shared), has("home", Scheme::is_shared));
+        let has_listen_url = has("listen_url", is_postgres);
         let migrate = effective.flag("store.migrate");
         // Only `false` says anything: the other is what everybody does.
         if !migrate {
-            chosen.has("migrate", is_postgres)?;
+            has("migrate", is_postgres);
         }
-        let home = match chosen.has("home", Scheme::is_shared)? {
-            true => effective.text_at(&Name::of(["store", "home"])).map(Into::into),
-            false => None,
+        let password = match has_password {
+            true => Credential::find(effective, &Name::of(["store"]), "password", environment),
+            false => Ok(None),
         };
+        let password = wrong.keep(password).flatten();
+        let password =
+            password.and_then(|password| wrong.keep(chosen.one_password(&url, password)).flatten());
+        let ca = match has_ca {
+            true if matches!(&url, StoreUrl::Redis(url) if !url.is_secure()) => Err(chosen.no_tls()),
+            true => certificates(effective, &Name::of(["store", "ca_file"])),
+            false => Ok(Vec::new()),
+        };
+        let ca = wrong.keep(ca).unwrap_or_default();
+        let listen_url = chosen.held("listen_url").filter(|_| has_listen_url).and_then(|held| {
+            let Value::Text(shown) = &held.value else { return None };
+            Some(ServerUrl::new(full(held, environment).unwrap_or(shown)))
+        });
+        let home = effective.text_at(&Name::of(["store", "home"])).filter(|_| has_home).map(Into::into);
         let store = Self { url, password, ca, listen_url, migrate, home };
-        store.check(effective)?;
-        Ok(store)
+        wrong.keep(store.check(effective));
+        store
     }
 
     /// Another one, named at the prompt; what holds for the configured one holds for it, too, where that makes sense.

@@ -5,9 +5,10 @@ mod fields;
 mod gateway;
 mod stock;
 mod store;
+mod verdict;
 mod wrong;
 
-use super::{Config, ConfigArgs, ConfigError, Environment, StoreUrl, run};
+use super::{Config, ConfigArgs, ConfigErrors, Environment, StoreUrl, run};
 use quittance_engine::Settings;
 use quittance_lifecycle::{FaultClass, Money, Policy, Preset, Reuse};
 use std::path::{Path, PathBuf};
@@ -46,7 +47,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    pub(crate) fn load(&self) -> Result<Config, ConfigError> {
+    pub(crate) fn load(&self) -> Result<Config, ConfigErrors> {
         Config::load(&self.args, &self.variables.iter().cloned().collect(), self.folder.path())
     }
 

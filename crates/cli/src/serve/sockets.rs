@@ -9,6 +9,9 @@ use tokio::net::{TcpListener, TcpSocket};
 
 /// Where https is, unless somebody says otherwise.
 pub(crate) const HTTPS_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8743);
+/// The settings that say where.
+const HTTP_SETTING: &str = "listen";
+const HTTPS_SETTING: &str = "tls.listen";
 /// How many may knock at once before they are let in.
 const BACKLOG: u32 = 4096;
 
@@ -82,35 +85,88 @@ impl Wanted {
                         `tls.key_file`, or take the socket out of the unit";
             return Err(Trouble::new(Exit::Config, what));
         }
-        let http = self.listener(self.http, inherited.http, "listen")?;
+        if inherited.http.is_none() && inherited.https.is_none() {
+            self.check_distinct()?;
+        }
+        let http = self.listener(self.http, inherited.http, HTTP_SETTING)?;
         let https =
-            self.https.map(|wanted| self.listener(wanted, inherited.https, "tls.listen")).transpose()?;
+            self.https.map(|wanted| self.listener(wanted, inherited.https, HTTPS_SETTING)).transpose()?;
         Ok((http, https))
+    }
+
+    /// That http and https do not want one port of one address.
+    fn check_distinct(self) -> Result<(), Trouble> {
+        let Some(https) = self.https else { return Ok(()) };
+        let (one, other) = (self.kept(self.http), self.kept(https));
+        let is_everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
+        let is_family = one.is_ipv4() == other.is_ipv4();
+        if one.port() == 0
+            || one.port() != other.port()
+            || !(one.ip() == other.ip() || is_everywhere && is_family)
+        {
+            return Ok(());
+        }
+        let what = format!(
+            "`{HTTPS_SETTING}` ({https}) is the address of `{HTTP_SETTING}` ({}): give one of them another port",
+            self.http
+        );
+        Err(Trouble::new(Exit::Config, what))
+    }
+
+    /// Why these addresses cannot be listened on, if they cannot: each is tried and given up again.
+    pub(super) fn unusable(self) -> Vec<CannotListen> {
+        let wanted = [(Some(self.http), HTTP_SETTING), (self.https, HTTPS_SETTING)];
+        let tried =
+            wanted.into_iter().filter_map(|(address, setting)| listen_on(self.kept(address?), setting).err());
+        match self.check_distinct() {
+            Err(same) => vec![CannotListen { what: same.what, is_in_use: false }],
+            Ok(()) => tried.collect(),
+        }
+    }
+
+    /// The address that is listened on for this one.
+    fn kept(self, wanted: SocketAddr) -> SocketAddr {
+        if self.is_open { inside(wanted) } else { wanted }
     }
 
     fn listener(
         self,
         wanted: SocketAddr,
         inherited: Option<std::net::TcpListener>,
-        setting: &str,
+        setting: &'static str,
     ) -> Result<TcpListener, Trouble> {
         if let Some(listener) = inherited {
             return adopt(listener, self.is_open);
         }
-        let address = if self.is_open { inside(wanted) } else { wanted };
+        let address = self.kept(wanted);
         if address != wanted {
             tracing::warn!(
                 "no tenant is configured, so nobody needs a key and only this machine may ask: listening on {address} \
                  instead of {wanted}; `quittance tenant new NAME` makes a key, and then other machines may ask too"
             );
-        } else if self.is_open && setting == "listen" {
+        } else if self.is_open && setting == HTTP_SETTING {
             tracing::info!(
                 "no tenant is configured, so nobody needs a key and only this machine may ask; `quittance tenant new \
                  NAME` makes a key for others"
             );
         }
-        listen(address).map_err(|error| Trouble::new(Exit::Config, cannot_listen(address, &error, setting)))
+        listen_on(address, setting).map_err(|error| Trouble::new(Exit::Config, error.what))
     }
+}
+
+/// Why an address cannot be listened on.
+#[derive(Debug)]
+pub(crate) struct CannotListen {
+    pub(crate) what: String,
+    /// Whether another process listens there, which may be the daemon that is about to be restarted.
+    pub(crate) is_in_use: bool,
+}
+
+fn listen_on(address: SocketAddr, setting: &'static str) -> Result<TcpListener, CannotListen> {
+    listen(address).map_err(|error| CannotListen {
+        what: cannot_listen(address, &error, setting),
+        is_in_use: error.kind() == ErrorKind::AddrInUse,
+    })
 }
 
 /// What happened, and what helps against that and nothing else.

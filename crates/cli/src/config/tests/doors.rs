@@ -30,11 +30,13 @@ fn example(shape: Shape, default: Option<Value>, file: &str) -> String {
 
 #[test]
 fn every_setting_can_come_through_the_environment_and_through_a_flag() {
-    let file = tempfile::NamedTempFile::new().unwrap();
-    let file = file.path().to_str().unwrap();
+    let [empty, authority] = [(); 2].map(|()| tempfile::NamedTempFile::new().unwrap());
+    let certificate = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap().cert;
+    std::fs::write(authority.path(), certificate.pem()).unwrap();
     for row in settings().filter(|row| !row.is_open()) {
         let (default, variable) = ((row.default)(Preset::Patient), row.variable().unwrap());
-        let words = example(row.shape, default, file);
+        let file = if row.leaf() == "ca_file" { &authority } else { &empty };
+        let words = example(row.shape, default, file.path().to_str().unwrap());
         // What is about a server needs one to be about, and who is called must know who calls.
         let start = || match row.path.split_once('.') {
             Some(("store", key)) if key != "url" => Place::with_file("[store]\nurl = \"postgres://h/db\"\n"),

@@ -213,6 +213,16 @@ fn every_setting_is_a_field_of_somebodys() {
     }
 }
 
+/// The configuration with a real authority in `ca.pem`, which then gets a name that the tests below can write.
+fn with_authority(place: Place) -> Config {
+    let made = rcgen::generate_simple_self_signed(["a.example".to_owned()]).unwrap().cert.pem();
+    std::fs::write(place.path("ca.pem"), &made).unwrap();
+    let mut config = place.env(&[("K", "s3cr3t")]).load().unwrap();
+    assert_eq!(config.providers[0].extra_ca, made.into_bytes());
+    config.providers[0].extra_ca = b"pem".to_vec();
+    config
+}
+
 #[test]
 fn every_field_of_a_provider_reaches_its_adapter() {
     let place = Place::with_file(
@@ -236,9 +246,8 @@ ca_file = "ca.pem"
 ERROR_X = "busy"
 "#,
     );
-    std::fs::write(place.path("ca.pem"), "pem").unwrap();
-    let place = place.env(&[("K", "s3cr3t")]);
-    let settings = place.load().unwrap().providers[0].classic(Profile::TwoCaptcha).unwrap();
+    let config = with_authority(place);
+    let settings = config.providers[0].classic(Profile::TwoCaptcha).unwrap();
     let mut fields = Vec::new();
     named!(
         fields,
@@ -287,8 +296,7 @@ ca_file = "ca.pem"
 ERROR_X = "busy"
 "#,
     );
-    std::fs::write(place.path("ca.pem"), "pem").unwrap();
-    let config = place.env(&[("K", "s3cr3t")]).load().unwrap();
+    let config = with_authority(place);
     let settings = config.providers[0].json(Flavour::CapSolver).unwrap();
     let mut fields = Vec::new();
     named!(

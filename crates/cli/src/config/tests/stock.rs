@@ -1,8 +1,8 @@
 //! Pools and lifetimes as people write them, and all that can be wrong with them.
 
+use super::verdict::verdict;
 use super::{Place, full, show, show_json};
 use crate::config::Config;
-use crate::config::show::checked;
 use quittance::{Goal, Hours, PoolSpec, Value};
 use quittance_lifecycle::Money;
 use std::time::Duration;
@@ -81,8 +81,8 @@ fn a_configuration_that_is_right_says_so_to_scripts() {
     let key = "0123456789abcdef0123456789abcdef";
     let right = "public_url = \"http://q.example.org\"\n[[provider]]\nname = \"m\"\nprofile = \"2captcha\"\nurl = \"https://two.example.com\"\nkey_env = \"K\"\n";
     let told = |file: &str, env: &[(&str, &str)]| -> serde_json::Value {
-        let place = Place::with_file(file).env(env);
-        serde_json::from_str(&checked(true, &place.load().unwrap()).1).unwrap()
+        let place = Place::with_file(&format!("listen = \"127.0.0.1:0\"\n{file}")).env(env);
+        verdict(&place)
     };
     let said = told(right, &[("K", key)]);
     assert_eq!((&said["right"], &said["notes"]), (&true.into(), &serde_json::json!([])), "{said}");

@@ -68,9 +68,24 @@ fn what_kubernetes_puts_there_for_a_service_is_silent() {
         ("QUITTANCE_REDIS_PORT_6379_TCP_ADDR", "10.0.0.1"),
         ("QUITTANCE_SERVICE_HOST", "10.0.0.1"),
         ("QUITTANCE_PORT", "tcp://10.0.0.1:8780"),
+        // For Services called quittance-prices, quittance-reuse-kinds and so on: they fit tables of ours.
+        ("QUITTANCE_PRICES_SERVICE_HOST", "10.0.0.1"),
+        ("QUITTANCE_PRICES_SERVICE_PORT", "8780"),
+        ("QUITTANCE_PRICES_SERVICE_PORT_HTTP", "8780"),
+        ("QUITTANCE_PRICES_PORT", "tcp://10.0.0.1:8780"),
+        ("QUITTANCE_PRICES_PORT_8780_TCP", "tcp://10.0.0.1:8780"),
+        ("QUITTANCE_PRICES_PORT_8780_TCP_ADDR", "10.0.0.1"),
+        ("QUITTANCE_PRICES_PORT_8780_UDP_PORT", "8780"),
+        ("QUITTANCE_PRICES_PORT_8780_TCP_PROTO", "tcp"),
+        ("QUITTANCE_LIFETIMES_PORT", "udp://10.0.0.1:8780"),
+        ("QUITTANCE_REUSE_KINDS_PORT", "tcp://10.0.0.1:8780"),
+        ("QUITTANCE_REUSE_KINDS_SERVICE_HOST", "fd00::1"),
     ];
     let config = Place::with_file(ISSUE).env(&variables).load().unwrap();
     assert_eq!(config.warnings, [""; 0]);
+    // What only ends like theirs is ours.
+    let price = Place::with_file(ISSUE).env(&[("QUITTANCE_PRICES_PORT", "0.1")]);
+    says(&price, &["prices.port"]);
 }
 
 #[test]
