@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use quittance_engine::CallbackAddress;
 use quittance_gateway::{CALLBACK_PATH, Gateway, Hub};
 use quittance_lifecycle::{PollOutcome, ReportOutcome, SubmitOutcome, Value, Word};
-use quittance_ports::{Account, Callback, MemoryStore, Provider, Saying, Store, Submission};
+use quittance_ports::{Account, Callback, Guard, MemoryStore, Params, Provider, Saying, Store, Submission};
 use quittance_store_embedded::EmbeddedStore;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,6 +66,10 @@ impl Provider for Calling {
         }
         addresses[n] = submission.callback.map(str::to_owned);
         SubmitOutcome::Accepted { task: submission.key.short() }
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use quittance_lifecycle::{Delivery, Goods, Money, PollOutcome, SubmitOutcome};
-use quittance_ports::{Callback, Provider, Saying, Submission};
+use quittance_ports::{Callback, Guard, Params, Provider, Saying, Submission};
 use std::time::Duration;
 
 /// A token of the usual size.
@@ -43,6 +43,10 @@ impl Provider for Free {
                 SubmitOutcome::Accepted { task: submission.key.short() }
             }
         }
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {

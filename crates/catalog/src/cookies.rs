@@ -1,12 +1,22 @@
 //! Cookies that open a whole site for a while, for the proxy and the browser that they were made with. They can be
 //! used again, so two orders that agree in both share one.
 
-use crate::row::{COOKIE, PAGE, Row, optional, required, required_vendor};
+use crate::row::{COOKIE, PAGE, Row, defaulted, document, optional, required, required_vendor};
 
 pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "cloudflare_challenge",
-        fields: &[PAGE, required("proxy"), required("proxytype"), optional("userAgent"), optional("cookies")],
+        fields: &[
+            PAGE,
+            required("proxy"),
+            required("proxytype"),
+            optional("userAgent"),
+            optional("cookies"),
+            // What CapMonster asks for beside the page: which of its challenges it is, the site key on it, and the page itself.
+            defaulted("cloudflareTaskType", "cf_clearance"),
+            optional("sitekey"),
+            document("htmlPageBase64"),
+        ],
         ..COOKIE
     },
     Row {
@@ -17,6 +27,8 @@ pub(crate) const ROWS: &[Row] = &[
             required("userAgent"),
             required("proxy"),
             optional("proxytype"),
+            // The cookie of the block page, for a provider that asks for it.
+            optional("datadome_cookie"),
         ],
         // The challenge is at geo.captcha-delivery.com (2captcha's and CapSolver's examples).
         vendors: &["*.captcha-delivery.com"],

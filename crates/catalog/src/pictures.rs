@@ -1,7 +1,7 @@
 //! Questions that can be answered from what is in the order: pictures, sounds and sentences. Their answers live
 //! for ever and can be used again, so the same question is never paid for twice.
 
-use crate::row::{BODY, PICTURE, Row, defaulted, file, optional, pace, required};
+use crate::row::{BODY, FOUND_ON, PICTURE, Row, defaulted, document, file, optional, pace, required};
 use quittance_lifecycle::Field;
 
 /// What a worker is told about a picture, in words or as another picture.
@@ -14,6 +14,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "image",
         fields: &[
+            FOUND_ON,
             BODY,
             TEXT_HINT,
             PICTURE_HINT,
@@ -32,15 +33,16 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "text",
-        fields: &[required("textcaptcha"), LANG, LANGUAGE],
+        fields: &[FOUND_ON, required("textcaptcha"), LANG, LANGUAGE],
         pace: pace(8, 30, 60),
         ..PICTURE
     },
-    Row { name: "audio", fields: &[BODY, LANG], pace: pace(10, 40, 80), ..PICTURE },
+    Row { name: "audio", fields: &[FOUND_ON, BODY, LANG], pace: pace(10, 40, 80), ..PICTURE },
     // Classic clients mark a grid with `recaptcha=1` on an ordinary picture; the kind has said that already.
     Row {
         name: "grid",
         fields: &[
+            FOUND_ON,
             BODY,
             TEXT_HINT,
             PICTURE_HINT,
@@ -60,6 +62,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "coordinates",
         fields: &[
+            FOUND_ON,
             BODY,
             TEXT_HINT,
             PICTURE_HINT,
@@ -74,6 +77,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "canvas",
         fields: &[
+            FOUND_ON,
             BODY,
             TEXT_HINT,
             PICTURE_HINT,
@@ -90,6 +94,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "rotate",
         fields: &[
+            FOUND_ON,
             // One picture, or up to nine: a row cannot say "one of these", so the provider has to ask for it.
             file("body"),
             file("file_1"),
@@ -111,6 +116,7 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "bounding_box",
         fields: &[
+            FOUND_ON,
             Field { required: true, ..file("image") },
             TEXT_HINT,
             PICTURE_HINT,
@@ -123,16 +129,17 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "bls",
         fields: &[
+            FOUND_ON,
             required("instructions"),
-            required("image_base64_1"),
-            optional("image_base64_2"),
-            optional("image_base64_3"),
-            optional("image_base64_4"),
-            optional("image_base64_5"),
-            optional("image_base64_6"),
-            optional("image_base64_7"),
-            optional("image_base64_8"),
-            optional("image_base64_9"),
+            Field { required: true, default: None, ..document("image_base64_1") },
+            document("image_base64_2"),
+            document("image_base64_3"),
+            document("image_base64_4"),
+            document("image_base64_5"),
+            document("image_base64_6"),
+            document("image_base64_7"),
+            document("image_base64_8"),
+            document("image_base64_9"),
         ],
         pace: pace(2, 10, 20),
         ..PICTURE

@@ -3,7 +3,7 @@
 
 use alloc::borrow::Cow;
 use core::time::Duration;
-use quittance_lifecycle::{Field, HostRules, Identity, Kind, Pace, Shape};
+use quittance_lifecycle::{Field, HostRules, Identity, Kind, Pace, Role, Shape};
 
 /// A [`Kind`] that can be written as a constant with a pattern behind it (`..TOKEN`).
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ impl Row {
             margin: Duration::from_secs(margin_s),
             single_use,
             pace: self.pace,
-            hosts: HostRules { is_described: !self.name.is_empty(), vendors: self.vendors, plain: PLAIN },
+            hosts: HostRules { is_described: !self.name.is_empty(), vendors: self.vendors, roles: ROLES },
         }
     }
 }
@@ -112,20 +112,20 @@ const CONTROL_AND_VISIT: &[&str] = &[
     "userAgent",
 ];
 
-/// What an order of any kind may say beside what its kind knows, and what no provider reads as a page.
-const PLAIN: &[&str] = &[
-    "cookies",
-    // Two runs of base64 with a dot between them, so it would look like a host by chance.
-    "data[blob]",
-    "image_base64_1",
-    "instructions",
-    "json_cookies",
-    "lang",
-    "language",
-    "languagePool",
-    "textcaptcha",
-    "textinstructions",
-    "userAgent",
+/// What an order of any kind may say beside what its kind knows.
+const ROLES: &[(&str, Role)] = &[
+    ("cookies", Role::Plain),
+    ("data[blob]", Role::Key),
+    ("instructions", Role::Plain),
+    ("json_cookies", Role::Plain),
+    ("lang", Role::Key),
+    ("language", Role::Key),
+    ("languagePool", Role::Key),
+    ("proxy", Role::Proxy),
+    ("proxytype", Role::Choice(&["http", "https", "socks4", "socks5"])),
+    ("textcaptcha", Role::Plain),
+    ("textinstructions", Role::Plain),
+    ("userAgent", Role::Plain),
 ];
 
 const PROXY: &[&str] = &["proxy", "proxytype"];
@@ -181,6 +181,9 @@ pub(crate) const fn pace(p50: u64, p95: u64, p99: u64) -> Pace {
 /// The page that the answer is for.
 pub(crate) const PAGE: Field = Field { shape: Shape::PageAddress, ..required("pageurl") };
 
+/// The page where a picture was found: some providers solve better if they know it.
+pub(crate) const FOUND_ON: Field = Field { required: false, identifies: false, default: Some(""), ..PAGE };
+
 /// The least and the most that any provider takes: 2captcha wants 100 bytes, and CaptchaAI's newer documentation
 /// allows 1024 kB. One that allows less says so itself, and charges nothing for it; to refuse what the next
 /// provider would have taken helps nobody.
@@ -224,4 +227,9 @@ pub(crate) const fn aside(name: &'static str) -> Field {
 /// Another file that asks for a different answer.
 pub(crate) const fn file(name: &'static str) -> Field {
     Field { shape: PICTURE_SHAPE, required: false, default: None, ..required(name) }
+}
+
+/// A document or a picture that travels as text, in base64.
+pub(crate) const fn document(name: &'static str) -> Field {
+    Field { shape: Shape::Document, ..optional(name) }
 }

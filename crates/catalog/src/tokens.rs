@@ -28,6 +28,9 @@ pub(crate) const ROWS: &[Row] = &[
             // Only pages with an enterprise key have one here.
             optional("action"),
             Field { identifies: false, ..vendor("domain") },
+            // What the widget loads, in base64, for a provider that asks for it.
+            aside("anchor"),
+            aside("reload"),
             aside("userAgent"),
             aside("cookies"),
         ],
@@ -49,6 +52,9 @@ pub(crate) const ROWS: &[Row] = &[
             // The kind has said it already; whoever says something else does not share.
             defaulted("version", "v3"),
             Field { identifies: false, ..vendor("domain") },
+            // What the widget loads, in base64, for a provider that asks for it.
+            aside("anchor"),
+            aside("reload"),
             aside("userAgent"),
             aside("cookies"),
         ],
@@ -65,6 +71,12 @@ pub(crate) const ROWS: &[Row] = &[
             defaulted("invisible", "0"),
             optional("data"),
             Field { identifies: false, ..vendor("domain") },
+            // Where a page with an enterprise key loads the parts of the widget from.
+            Field { identifies: false, ..vendor("endpoint") },
+            Field { identifies: false, ..vendor("apiEndpoint") },
+            Field { identifies: false, ..vendor("reportapi") },
+            Field { identifies: false, ..vendor("assethost") },
+            Field { identifies: false, ..vendor("imghost") },
             aside("userAgent"),
             aside("cookies"),
         ],
@@ -96,6 +108,8 @@ pub(crate) const ROWS: &[Row] = &[
             required("challenge"),
             PAGE,
             vendor("api_server"),
+            // Which scripts the page loads, as JSON with addresses of the vendor in it.
+            optional("geetestGetLib"),
             optional("offline"),
             optional("new_captcha"),
             optional("userAgent"),
@@ -160,10 +174,13 @@ pub(crate) const ROWS: &[Row] = &[
     Row {
         name: "amazon_waf",
         fields: &[
-            required("sitekey"),
-            required("iv"),
-            required("context"),
+            // Some providers fetch the page and find these themselves.
+            optional("sitekey"),
+            optional("iv"),
+            optional("context"),
             PAGE,
+            optional("awsApiKey"),
+            optional("awsExistingToken"),
             vendor("challenge_script"),
             vendor("captcha_script"),
             vendor("jsapi_script"),

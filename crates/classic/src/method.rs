@@ -42,6 +42,14 @@ pub enum BadWish {
     SaidTwice { one: String, other: String },
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CannotSpell {
+    #[error(
+        "`cookies` is a list, and this provider takes them as text only: write them as name=value; name=value"
+    )]
+    ListOfCookies,
+}
+
 /// Whether the answer is of no use without what a reply brings beside it. Pingbacks have no place for that.
 #[must_use]
 pub fn has_companions(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> bool {
@@ -51,8 +59,11 @@ pub fn has_companions(profile: Profile, kind: &str, params: &BTreeMap<String, Va
 
 /// The fields of `in.php` for an order: the method and all that it takes, but neither the key nor anything else about
 /// how to talk. Files that can only be uploaded are [`Part::File`]; all others are base64.
-#[must_use]
-pub fn spell(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> Form {
+pub fn spell(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> Result<Form, CannotSpell> {
+    let is_list = |value: &Value| value.as_bytes().trim_ascii_start().starts_with(b"[");
+    if params.get("cookies").is_some_and(is_list) && quittance_catalog::kind(kind).is_some() {
+        return Err(CannotSpell::ListOfCookies);
+    }
     let spelling = TABLE.iter().find(|spelling| spelling.kind == kind).unwrap_or(&PLAIN);
     let wire = spelling.at(profile);
     let mut form = Form::default();
@@ -78,7 +89,7 @@ pub fn spell(profile: Profile, kind: &str, params: &BTreeMap<String, Value>) -> 
     if !method.is_empty() {
         form.0.insert("method".to_owned(), Part::Text(method.to_owned()));
     }
-    form
+    Ok(form)
 }
 
 /// Every field of a form that [`spell`] has made, for the check of what leaves: its name, the parameter that it is (none, if

@@ -158,6 +158,7 @@ fn identifies(kind: &Kind, field: &Field) -> bool {
 fn meaning(field: &Field) -> String {
     let shape = match field.shape {
         Shape::Text => "text".into(),
+        Shape::Document => "text in base64".into(),
         Shape::PageAddress => "http(s) address of the page".into(),
         Shape::VendorAddress => "address or host of the captcha's vendor".into(),
         Shape::File { bytes_min, bytes_max } => format!("file of {bytes_min} to {bytes_max} bytes"),
@@ -177,7 +178,7 @@ fn object(kind: &Kind, config: &Config) -> Json {
             json!({
                 "name": field.name,
                 "shape": match field.shape {
-                    Shape::Text => "text",
+                    Shape::Text | Shape::Document => "text",
                     Shape::PageAddress => "page address",
                     Shape::VendorAddress => "vendor address",
                     Shape::File { .. } => "file",

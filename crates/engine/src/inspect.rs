@@ -2,14 +2,16 @@
 //! task that leaves, at the last step before the wire.
 
 use crate::targets::{HostPattern, NotAllowed, Targets};
-use quittance_hosts::{Hosts, TooDeep, address, addresses, anything};
+use quittance_hosts::{
+    Hosts, Unclear, address, addresses, anything, document, is_proxy, is_text, opaque, page,
+};
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{Field, Kind, Role, Shape, Value};
 use quittance_ports::TaskField;
 use std::collections::BTreeMap;
 
-/// Every drawing in SVG names it, and nothing is fetched from there.
-const NAMESPACES: &str = "www.w3.org";
+/// Most drawings in SVG name their document type by an address at this host, and nothing is fetched from there.
+const DOCUMENT_TYPES: &str = "www.w3.org";
 
 /// When the check is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,41 +64,68 @@ pub fn inspect(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
 fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usize, NotAllowed> {
     let kind = inspection.kind;
     let role = field.param.map_or(Role::Unknown, |param| kind.role(param));
-    let too_deep = |TooDeep| NotAllowed::Unreadable { field: field.name.to_owned() };
-    let Ok(text) = std::str::from_utf8(field.value) else {
-        // A picture or a sound: nothing that a provider could take for an address.
+    let Ok(text) = std::str::from_utf8(field.value) else { return check_bytes(inspection, role, field) };
+    // That is how clients say what they do not set.
+    if text.trim().is_empty() && role != Role::Page {
         return Ok(0);
-    };
+    }
+    let name = || field.name.to_owned();
     let hosts = match role {
-        Role::Page => match page_host(text) {
-            Ok(_) => addresses(text).map_err(too_deep)?,
-            // Whoever places it is told so by the check of the parameters; nothing of the kind leaves.
-            Err(_) if inspection.step == Step::Place => return Ok(1),
-            Err(_) => return Err(NotAllowed::NoPage { field: field.name.to_owned() }),
-        },
-        Role::Vendor => address(text).map_err(too_deep)?,
-        Role::Proxy => return check_proxy(field.name, text),
-        Role::File if looks_like_base64(text) => return Ok(0),
-        Role::File => {
-            addresses(text).map_err(too_deep)?.into_iter().filter(|host| host != NAMESPACES).collect()
-        }
-        Role::Plain => addresses(text).map_err(too_deep)?,
-        Role::Key => anything(text).map_err(too_deep)?,
-        Role::Unknown => {
-            let mut hosts = anything(text).map_err(too_deep)?;
-            // A known field has a known name; any other name is as much the caller's as what it says.
-            if field.param.is_none_or(|_| role == Role::Unknown) {
-                hosts.extend(anything(field.name).map_err(too_deep)?);
-            }
-            hosts
-        }
+        // Whoever places it is told so by the check of the parameters; nothing of the kind leaves.
+        Role::Page if inspection.step == Step::Place && page_host(text).is_err() => return Ok(1),
+        Role::Page => page(text),
+        Role::Vendor => address(text),
+        Role::Proxy if is_proxy(text) => return Ok(0),
+        Role::Proxy => return Err(NotAllowed::NoProxy { field: name() }),
+        Role::Choice(words) if words.iter().any(|word| word.eq_ignore_ascii_case(text)) => return Ok(0),
+        Role::Choice(words) => return Err(NotAllowed::NoChoice { field: name(), words }),
+        Role::File => in_file(text),
+        Role::Plain => addresses(text),
+        Role::Key => opaque(text),
+        // A known field has a known name; any other name is as much the caller's as what it says.
+        Role::Unknown => anything(text).and_then(|hosts| Ok(&hosts | &anything(field.name)?)),
     };
+    let hosts = hosts.map_err(|why| match (why, role) {
+        (Unclear::TooDeep, _) => NotAllowed::Unreadable { field: name() },
+        (Unclear::NotAnAddress, Role::Vendor) => NotAllowed::NoVendorAddress { field: name() },
+        (Unclear::NotAnAddress, _) => NotAllowed::NoPage { field: name() },
+    })?;
     check_hosts(inspection, role, field.name, &hosts)?;
     Ok(if role == Role::Page || role == Role::Unknown { hosts.len() } else { 0 })
 }
 
-fn looks_like_base64(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'='))
+/// Bytes that are no text: a picture or a sound, in which no provider looks for an address. A kind says which of its parameters are
+/// files; of one that is not described, any may be, unless a reader could take it for text.
+fn check_bytes(inspection: &Inspection<'_>, role: Role, field: &TaskField<'_>) -> Result<usize, NotAllowed> {
+    let may_be_file = !inspection.kind.hosts.is_described && role == Role::Unknown && !is_text(field.value);
+    match role {
+        Role::File => Ok(0),
+        _ if may_be_file => {
+            let unreadable = |_| NotAllowed::Unreadable { field: field.name.to_owned() };
+            let hosts = addresses(&String::from_utf8_lossy(field.value)).map_err(unreadable)?;
+            check_hosts(inspection, role, field.name, &hosts).map(|()| 0)
+        }
+        _ => Err(NotAllowed::NotText { field: field.name.to_owned() }),
+    }
+}
+
+/// Hosts in a file that is text: a drawing, or a file in base64, in which no provider looks for an address.
+fn in_file(text: &str) -> Result<Hosts, Unclear> {
+    let body = text
+        .strip_prefix("data:")
+        .and_then(|data| data.split_once(";base64,"))
+        .map_or(text, |(_, body)| body);
+    let is_base64 =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'\r' | b'\n');
+    if body.bytes().all(is_base64) {
+        return Ok(Hosts::new());
+    }
+    if text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with('<') {
+        let mut hosts = document(text)?;
+        hosts.remove(DOCUMENT_TYPES);
+        return Ok(hosts);
+    }
+    opaque(text)
 }
 
 fn check_hosts(
@@ -107,7 +136,7 @@ fn check_hosts(
 ) -> Result<(), NotAllowed> {
     let Inspection { kind, operator, tenant, .. } = *inspection;
     for host in hosts {
-        if role == Role::Vendor && is_vendors(kind, operator, host) {
+        if matches!(role, Role::Vendor | Role::Key) && is_vendors(kind, operator, host) {
             continue;
         }
         let is_allowed = operator.allows(host) && tenant.is_none_or(|tenant| tenant.allows(host));
@@ -128,22 +157,4 @@ fn is_vendors(kind: &Kind, operator: &Targets, host: &str) -> bool {
     let listed = kind.hosts.vendors.iter().filter_map(|pattern| HostPattern::parse(pattern).ok());
     let added = operator.vendors.get(&*kind.name).into_iter().flatten();
     listed.into_iter().any(|pattern| covers(&pattern)) || added.into_iter().any(covers)
-}
-
-/// A proxy is a host that is not visited but passed through. So that nothing else can stand in its place, it must be written
-/// as one: `login:password@host:port`, with or without the login and a scheme.
-fn check_proxy(field: &str, text: &str) -> Result<usize, NotAllowed> {
-    let text = text.trim();
-    let rest =
-        text.split_once("://").map_or(text, |(scheme, rest)| match scheme.to_ascii_lowercase().as_str() {
-            "http" | "https" | "socks4" | "socks5" | "socks5h" => rest.strip_suffix('/').unwrap_or(rest),
-            _ => text,
-        });
-    let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
-    let is_odd = |c: char| c.is_control() || c.is_whitespace();
-    let is_bad = text.contains(is_odd)
-        || rest.contains("//")
-        || rest.contains('\\')
-        || place.contains(['/', '?', '#']);
-    if is_bad { Err(NotAllowed::NoProxy { field: field.to_owned() }) } else { Ok(0) }
 }

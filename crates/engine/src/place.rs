@@ -12,8 +12,8 @@ use quittance_lifecycle::{
 };
 use quittance_ports::{Commit, Line, StoreError, TaskField, Unreadable, Version, Versioned, Which};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// How many orders are read at once when all open ones are visited.
@@ -168,6 +168,7 @@ impl Engine {
         self.check_order(Step::Place, &kind, &draft.tenant, &fields_of(&draft.params))?;
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let (key, terms) = self.check(&kind, draft, &policy)?;
+        self.check_task(&kind, &terms.tenant, &terms.params)?;
         Ok((key, terms, policy))
     }
 
@@ -311,11 +312,29 @@ impl Engine {
         (self.settings.rules.inspect)(&Inspection { step, kind, fields, operator, tenant })
     }
 
-    /// Whether everybody may order this.
+    /// Whether the provider can be sent this, and the very task that it would be sent may leave: an order that is accepted is not
+    /// refused at the last step.
+    fn check_task(
+        &self,
+        kind: &Kind,
+        tenant: &str,
+        params: &BTreeMap<String, Value>,
+    ) -> Result<(), NotAllowed> {
+        let refused = OnceLock::new();
+        let guard = |fields: &[TaskField<'_>]| {
+            let checked = self.check_order(Step::Send, kind, tenant, fields);
+            checked.map_err(|why| refused.get_or_init(|| why).to_string())
+        };
+        let sent = self.world.provider.preview(&kind.name, params, &guard);
+        sent.map_err(|why| refused.into_inner().unwrap_or(NotAllowed::CannotSend { why }))
+    }
+
+    /// Whether everybody may order this, and it can be sent.
     pub fn check_draft(&self, kind: &Kind, draft: &Draft) -> Result<(), NotAllowed> {
         let (fields, operator) = (fields_of(&draft.params), &self.settings.targets);
         let inspection = Inspection { step: Step::Place, kind, fields: &fields, operator, tenant: None };
-        (self.settings.rules.inspect)(&inspection)
+        (self.settings.rules.inspect)(&inspection)?;
+        self.check_task(kind, &draft.tenant, &draft.params)
     }
 
     /// Whether somebody may order this who may automate these targets only.
@@ -335,7 +354,8 @@ impl Engine {
             return self.settings.targets.check_host(&terms.site);
         };
         self.check_words(terms)?;
-        self.check_order(Step::Replay, &kind, &terms.tenant, &fields_of(&terms.params))
+        self.check_order(Step::Replay, &kind, &terms.tenant, &fields_of(&terms.params))?;
+        self.check_task(&kind, &terms.tenant, &terms.params)
     }
 
     /// Whether an order on record says what it means.

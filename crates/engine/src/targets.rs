@@ -90,8 +90,16 @@ pub enum NotAllowed {
     Undescribed { kind: String },
     #[error("`{}` is not the address of a page: give it in full, like https://example.com/login", .field.escape_debug())]
     NoPage { field: String },
-    #[error("`{}` is not a proxy: write it as login:password@host:port", .field.escape_debug())]
+    #[error("`{}` is not an address of the captcha's vendor: give it in full, like https://api.example.com/x, or its host alone", .field.escape_debug())]
+    NoVendorAddress { field: String },
+    #[error("`{}` is not a proxy: write it as host:port or login:password@host:port", .field.escape_debug())]
     NoProxy { field: String },
+    #[error("`{}` must be one of: {}", .field.escape_debug(), .words.join(", "))]
+    NoChoice { field: String, words: &'static [&'static str] },
+    #[error("`{}` is not text in UTF-8, and is not a file: send it as text", .field.escape_debug())]
+    NotText { field: String },
+    #[error("the provider cannot be sent this order: {why}")]
+    CannotSend { why: String },
     #[error("`{}` is wrapped in too many layers of encoding to see which hosts it names: send it plain", .field.escape_debug())]
     Unreadable { field: String },
     #[error(

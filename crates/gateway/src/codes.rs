@@ -77,10 +77,14 @@ const fn code_of_not_allowed(why: &NotAllowed) -> &'static str {
         NotAllowed::Host { .. }
         | NotAllowed::Vendor { .. }
         | NotAllowed::NoPage { .. }
+        | NotAllowed::NoVendorAddress { .. }
         | NotAllowed::Unreadable { .. } => DOMAIN,
         NotAllowed::Images { .. }
         | NotAllowed::Undescribed { .. }
         | NotAllowed::NoProxy { .. }
+        | NotAllowed::NoChoice { .. }
+        | NotAllowed::NotText { .. }
+        | NotAllowed::CannotSend { .. }
         | NotAllowed::Unclear { .. }
         | NotAllowed::Kind { .. } => BAD_PARAMETERS,
     }

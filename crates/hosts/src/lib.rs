@@ -2,84 +2,112 @@
 //! in its own way; an address that one reader does not see and another one does is how an order for one site becomes a task
 //! for another. So everything is collected that any of them might see, and what is collected must be allowed.
 //!
-//! Two questions can be asked of a text: [`addresses`], where it is prose (a hint, a browser's name), finds what is written as an
-//! address; [`anything`], where it is a key or nothing is known about it, finds bare names of hosts as well, also below
-//! base64.
+//! What is asked of a text follows from what it is:
+//! - [`page`] and [`address`]: it is an address and nothing else, so it is parsed whole, and all that is odd is an error.
+//! - [`addresses`]: it is prose (a hint, a browser's name) and may speak of hosts, but not give an address.
+//! - [`opaque`]: it identifies a captcha or is a token: addresses, also below base64, and a host that stands alone.
+//! - [`anything`]: nothing is known about it: bare names of hosts anywhere count as well.
+//! - [`document`]: it is a drawing: addresses, but not the names of its XML namespaces.
 #![forbid(unsafe_code)]
 
 mod decode;
+mod escapes;
 mod scan;
 #[cfg(test)]
 mod tests;
+mod whole;
 
-use decode::Texts;
+pub use decode::is_text;
+use decode::{Texts, base64_in};
 use std::collections::BTreeSet;
+use url::Host;
+pub use whole::{address, is_proxy, page};
 
-/// Why a text cannot be vouched for: it is wrapped in more layers of encoding than are looked through.
+/// Why a text cannot be vouched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooDeep;
+pub enum Unclear {
+    /// It is wrapped in more layers of encoding than are looked through.
+    TooDeep,
+    /// It should be an address and is none, or two readers would see two hosts in it.
+    NotAnAddress,
+}
 
 /// The hosts, each as [`canonical`] writes it.
 pub type Hosts = BTreeSet<String>;
 
-/// A host as all of its spellings are compared: in ASCII (`xn--` where it was not), small letters, without a dot at its end.
-/// What is no name at all is kept as it is, in small letters, so that no pattern covers it by accident.
+/// A host as all of its spellings are compared: in ASCII (`xn--` where it was not), small letters, without a dot at its end, an
+/// address in numbers as four of them. What is no host is kept as it is, in small letters, so that no pattern covers it by accident.
 #[must_use]
 pub fn canonical(host: &str) -> String {
     let host = host.trim_end_matches(['.', '\u{3002}', '\u{ff0e}', '\u{ff61}']);
-    if host.is_ascii() && !host.contains("xn--") && !host.contains("XN--") {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let has_letters_last = last.starts_with(|c: char| c.is_ascii_alphabetic());
+    if host.bytes().all(is_plain) && has_letters_last && !host.to_ascii_lowercase().contains("xn--") {
         return host.to_ascii_lowercase();
     }
-    idna::domain_to_ascii(host)
-        .map_or_else(|_| host.to_lowercase(), |host| host.trim_end_matches('.').to_owned())
+    match Host::parse(host) {
+        Ok(Host::Domain(domain)) => domain.trim_end_matches('.').to_owned(),
+        Ok(Host::Ipv4(address)) => address.to_string(),
+        Ok(Host::Ipv6(address)) => address.to_string(),
+        Err(_) => host.to_lowercase(),
+    }
 }
 
 /// Every host of what is written as an address, anywhere in the text: with a scheme, or with `//` in front of a name.
-pub fn addresses(text: &str) -> Result<Hosts, TooDeep> {
-    collect(text, false)
+pub fn addresses(text: &str) -> Result<Hosts, Unclear> {
+    collect(text, Reader::Prose)
+}
+
+/// Every host of an address in the text, also in base64, and every host that is one of its words by itself.
+pub fn opaque(text: &str) -> Result<Hosts, Unclear> {
+    collect(text, Reader::Opaque)
 }
 
 /// Every host that the text names in any form: as an address, as a bare name, in JSON, in base64.
-pub fn anything(text: &str) -> Result<Hosts, TooDeep> {
-    collect(text, true)
+pub fn anything(text: &str) -> Result<Hosts, Unclear> {
+    collect(text, Reader::Anything)
 }
 
-/// The hosts of a value that is an address, or a host with or without a path: `https://a.b/c`, `//a.b/c`, `a.b/c`, `a.b`.
-pub fn address(text: &str) -> Result<Hosts, TooDeep> {
-    let text = text.trim();
-    let is_odd = |c: char| {
-        c.is_whitespace()
-            || c.is_control()
-            || matches!(c, '{' | '}' | '[' | ']' | '"' | '\'' | '<' | '>' | '\\')
-    };
-    let begins =
-        |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
-    if text.contains(is_odd) {
-        return anything(text);
-    }
-    if ["http://", "https://", "//"].into_iter().any(begins) {
-        return addresses(text);
-    }
-    let mut hosts = addresses(&format!("any://{text}"))?;
-    if text.contains(':') || text.contains('%') {
-        hosts.extend(anything(text)?);
-    }
-    Ok(hosts)
+/// Every host of an address in a document in XML. The name of a namespace looks like an address, and nothing is fetched from there.
+pub fn document(text: &str) -> Result<Hosts, Unclear> {
+    addresses(&whole::without_namespaces(text))
 }
 
-fn collect(text: &str, is_anything: bool) -> Result<Hosts, TooDeep> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reader {
+    Prose,
+    Opaque,
+    Anything,
+}
+
+fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
     let mut hosts = Hosts::new();
-    if !decode::may_name_a_host(text, is_anything) {
+    if !decode::may_name_a_host(text, reader != Reader::Prose) {
         return Ok(hosts);
     }
     let mut texts = Texts::new(text);
     while let Some(text) = texts.next()? {
         scan::addresses(&text, &mut hosts);
-        if is_anything {
-            scan::names(&text, &mut hosts);
-            texts.unwrap_base64(&text);
+        match reader {
+            Reader::Prose => {}
+            Reader::Opaque => scan::words(&text, &mut hosts),
+            // The path of an address has dots that make no hosts.
+            Reader::Anything if whole::is_one_address(&text) => {}
+            Reader::Anything => scan::names(&text, &mut hosts),
         }
         texts.decode(&text);
+        if reader == Reader::Prose {
+            continue;
+        }
+        for decoded in base64_in(&text) {
+            if is_text(decoded.as_bytes()) {
+                texts.push_normalized(&decoded);
+            } else {
+                // Bytes of which a reader may make out an address, and nothing else.
+                decode::normalized(&decoded).iter().for_each(|text| scan::addresses(text, &mut hosts));
+            }
+        }
     }
     Ok(hosts)
 }

@@ -1,10 +1,15 @@
 //! Finding hosts in a text that has been decoded.
 
 use crate::{Hosts, canonical};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use url::Host;
 
-/// Ends an authority for every reader; a backslash does for some.
+/// Names that no list of top-level domains has, and that some resolver knows.
+const LOCAL: [&str; 7] = ["corp", "example", "internal", "lan", "local", "localhost", "test"];
+
+/// Ends an authority for every reader; all else that no host has ends it for some.
 fn ends_authority(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>' | '`' | '{' | '}' | '|' | '^')
+    c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>')
 }
 
 const fn is_slash(c: char) -> bool {
@@ -15,40 +20,84 @@ fn is_name_char(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '.' | '-' | '_')
 }
 
-/// Whether a token is a name of more than one part that could stand in the domain name system, or an address in numbers.
-fn looks_like_a_host(token: &str) -> bool {
-    let Some((before, last)) = token.rsplit_once('.') else { return false };
-    // The longest name at the top of the domain name system has 24 letters.
-    let is_top = (2..=24).contains(&last.chars().count()) && last.chars().all(char::is_alphabetic);
-    let is_punycode = last.len() > 4 && last.get(..4).is_some_and(|start| start.eq_ignore_ascii_case("xn--"));
-    if before.chars().any(char::is_alphanumeric) && (is_top || is_punycode) {
-        return true;
-    }
-    is_in_numbers(token)
-}
-
-fn is_in_numbers(token: &str) -> bool {
-    let is_octet = |part: &str| part.parse::<u16>().is_ok_and(|number| number <= 255);
-    token.split('.').count() == 4 && token.split('.').all(is_octet)
-}
-
 fn trimmed(token: &str) -> &str {
     token.trim_matches(['.', '-', '_'])
 }
 
-/// Bare names anywhere in the text.
+/// The host that a token is by itself: a name of more than one part under a top-level domain that there is, or four numbers.
+fn bare_host(token: &str) -> Option<String> {
+    let token = trimmed(token);
+    let (_, last) = token.rsplit_once('.')?;
+    if last.starts_with(|c: char| c.is_ascii_digit()) {
+        let is_whole = token.split('.').count() == 4;
+        return in_numbers(token).filter(|_| is_whole).map(|address| address.to_string());
+    }
+    let host = canonical(token);
+    let is_name = host.len() <= 253 && host.split('.').all(|label| (1..=63).contains(&label.len()));
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_known = || psl::suffix(host.as_bytes()).is_some_and(|suffix| suffix.is_known());
+    (is_name && (LOCAL.contains(&last) || is_known())).then_some(host)
+}
+
+/// The address that readers make of `93.184.216.34`, `0x5db8d822`, `1572395042` or `0135.0270.0330.042`.
+fn in_numbers(token: &str) -> Option<Ipv4Addr> {
+    let is_number = |part: &str| part.starts_with(|c: char| c.is_ascii_digit());
+    if !token.split('.').all(is_number) {
+        return None;
+    }
+    match Host::parse(token) {
+        Ok(Host::Ipv4(address)) => Some(address),
+        _ => None,
+    }
+}
+
+/// The host that a token is where an address is written: as above, or this machine, or one number. Small numbers are none: 1.0.0.0 is
+/// the first address that is given to anybody.
+fn written_host(token: &str) -> Option<String> {
+    let is_local = token.eq_ignore_ascii_case("localhost");
+    let number = || in_numbers(trimmed(token)).filter(|address| address.octets()[0] > 0);
+    let found = bare_host(token).or_else(|| number().map(|address| address.to_string()));
+    found.or_else(|| is_local.then(|| "localhost".to_owned()))
+}
+
+fn ipv6(token: &str) -> Option<String> {
+    let address: Ipv6Addr = token.parse().ok()?;
+    // `a::b` is rather a name in a program.
+    let is_meant = token.starts_with("::") || token.find(':').is_some_and(|at| at >= 3);
+    is_meant.then(|| IpAddr::from(address).to_string())
+}
+
+/// Bare names and addresses in numbers, anywhere in the text.
 pub(crate) fn names(text: &str, hosts: &mut Hosts) {
     let mut before: [Option<char>; 2] = [None; 2];
     for part in text.split_inclusive(|c| !is_name_char(c)) {
-        let token = trimmed(part.trim_end_matches(|c| !is_name_char(c)));
+        let token = part.trim_end_matches(|c| !is_name_char(c));
         // `Chrome/126.0.0.0` is a version.
-        let is_version =
-            is_in_numbers(token) && before[1] == Some('/') && before[0].is_some_and(char::is_alphanumeric);
-        if looks_like_a_host(token) && !is_version {
-            hosts.insert(canonical(token));
-        }
+        let is_version = token.ends_with(".0.0.0")
+            && before[1] == Some('/')
+            && before[0].is_some_and(char::is_alphanumeric);
+        hosts.extend(bare_host(token).filter(|_| !is_version));
         for c in part.chars() {
             before = [before[1], Some(c)];
+        }
+    }
+    hosts.extend(text.split(|c: char| !(c.is_ascii_hexdigit() || matches!(c, ':' | '.'))).filter_map(ipv6));
+}
+
+/// Hosts that are a word of the text by themselves, with or without a port.
+pub(crate) fn words(text: &str, hosts: &mut Hosts) {
+    let is_wrapping = |c: char| matches!(c, '"' | '\'' | '[' | ']' | '{' | '}' | '(' | ')' | '<' | '>');
+    for word in text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';')) {
+        let word = word.trim_matches(is_wrapping);
+        let is_port = |port: &str| !port.is_empty() && port.bytes().all(|digit| digit.is_ascii_digit());
+        let name = match word.rsplit_once(':') {
+            Some((name, port)) if is_port(port) && !name.contains(':') => name,
+            _ => word,
+        };
+        if name.chars().all(is_name_char) {
+            hosts.extend(bare_host(name));
+        } else {
+            hosts.extend(ipv6(word));
         }
     }
 }
@@ -60,18 +109,14 @@ pub(crate) fn addresses(text: &str, hosts: &mut Hosts) {
         let scheme_at = before
             .rfind(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '-')))
             .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
-        let scheme = &before[scheme_at..];
-        let is_web = scheme.len() >= 4
-            && (scheme.to_ascii_lowercase().ends_with("http")
-                || scheme.to_ascii_lowercase().ends_with("https"));
+        let scheme = before[scheme_at..].to_ascii_lowercase();
+        let is_web = scheme.ends_with("http") || scheme.ends_with("https");
         let trimmed = after.trim_start_matches(' ');
         let rest = trimmed.trim_start_matches(is_slash);
         let slashes = trimmed.len() - rest.len();
-        let rest = rest.trim_start();
-        if slashes >= 2 || (is_web && slashes == 1) {
-            authority(rest, true, hosts);
-        } else if is_web {
-            authority(rest, false, hosts);
+        if slashes >= 2 || is_web {
+            let is_certain = if is_web { slashes >= 1 } else { scheme.len() >= 2 };
+            authority(rest.trim_start(), is_certain, hosts);
         }
     }
     // Without a scheme, as a page writes what is to be fetched by its own.
@@ -80,39 +125,36 @@ pub(crate) fn addresses(text: &str, hosts: &mut Hosts) {
     while let Some((at, c)) = characters.next() {
         let is_start = !matches!(last, Some(before) if is_slash(before) || before == ':' || char::is_alphanumeric(before));
         if is_slash(c) && is_start && characters.peek().is_some_and(|(_, next)| is_slash(*next)) {
-            let rest = text[at..].trim_start_matches(is_slash);
-            authority(rest, false, hosts);
+            authority(text[at..].trim_start_matches(is_slash), false, hosts);
         }
         last = Some(c);
     }
 }
 
-/// What stands between the slashes and the path. `is_certain` says that any name counts, also one without a dot.
+/// What stands between the slashes and the path. Readers disagree about which sign ends the host and on which side of an at sign it
+/// stands, so each token that could be the host is one. `is_certain` says that there is a host, also if it has no dot.
 fn authority(rest: &str, is_certain: bool, hosts: &mut Hosts) {
-    let end = rest.find(ends_authority).unwrap_or(rest.len());
-    one_authority(&rest[..end], is_certain, hosts);
-    if let Some((before, _)) = rest[..end].split_once('\\') {
-        one_authority(before, is_certain, hosts);
+    let whole = &rest[..rest.find(ends_authority).unwrap_or(rest.len())];
+    if let Some((address, _)) =
+        whole.rsplit('@').next().and_then(|place| place.strip_prefix('[')?.split_once(']'))
+    {
+        hosts
+            .insert(address.parse::<Ipv6Addr>().map_or_else(|_| address.to_lowercase(), |it| it.to_string()));
     }
-}
-
-fn one_authority(authority: &str, is_certain: bool, hosts: &mut Hosts) {
-    let mut parts = authority.split('@').rev();
-    let Some(last) = parts.next() else { return };
-    if let Some(inner) = last.strip_prefix('[') {
-        hosts.insert(inner.split(']').next().unwrap_or_default().to_ascii_lowercase());
-    } else {
-        let host = last.split([':', '\\', ',', ';', '&', '=', '(', ')', ' ']).next().unwrap_or_default();
-        let is_local = host.eq_ignore_ascii_case("localhost");
-        let name = trimmed(host);
-        if (is_certain && host.chars().any(char::is_alphanumeric)) || is_local || looks_like_a_host(name) {
-            hosts.insert(canonical(host));
-        }
+    let has_letters = |token: &&str| token.chars().any(char::is_alphanumeric);
+    let tokens = |text: &'_ str| {
+        text.split(|c| !is_name_char(c)).filter(has_letters).map(str::to_owned).collect::<Vec<_>>()
+    };
+    hosts.extend(tokens(whole).iter().filter_map(|token| written_host(token)));
+    if !is_certain {
+        return;
     }
-    // Readers disagree about which side of an at sign is the host, so both are.
-    for part in parts {
-        for token in part.split(|c| !is_name_char(c)).map(trimmed).filter(|token| looks_like_a_host(token)) {
-            hosts.insert(canonical(token));
-        }
+    let after_login = whole.rsplit('@').next().unwrap_or(whole);
+    let before_backslash = whole.split('\\').next().filter(|_| whole.contains('\\'));
+    for place in
+        [Some(after_login), before_backslash].into_iter().flatten().filter(|place| !place.starts_with('['))
+    {
+        let host = tokens(place).into_iter().next();
+        hosts.extend(host.map(|host| canonical(host.trim_start_matches(['.', '-', '_']))));
     }
 }

@@ -1,10 +1,10 @@
 //! Every way to hide a host that we know of, and what must not be taken for one.
 
-use super::{address, addresses, anything, canonical};
+use super::{Unclear, address, addresses, anything, canonical, document, is_proxy, is_text, opaque, page};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
-fn sees(found: Result<super::Hosts, super::TooDeep>, host: &str) -> bool {
+fn sees(found: Result<super::Hosts, Unclear>, host: &str) -> bool {
     found.is_err() || found.is_ok_and(|hosts| hosts.contains(host))
 }
 
@@ -44,7 +44,19 @@ fn an_address_is_found_however_it_is_written() {
         "ftp://evil.net/x",
         "https://shop.example.org/?next=//evil.net/x",
         "https://shop.example.org/go?to=https%3A%2F%2Fevil.net",
+        "https://shop.example.org&.evil.net/",
+        "https://shop.example.org;evil.net/",
+        "https://shop.example.org`.evil.net/",
+        "https://shop.example.org|evil.net",
+        "https://shop.example.org(.evil.net/",
+        "https://shop.example.org,evil.net",
+        "//evil.n\u{e0100}et/",
+        "//evil.n\u{1bca0}et/",
+        "https://evil.n&Tab;et/",
+        "//evil&#46net",
+        "//evil.n\\tet/",
     ] {
+        assert!(sees(opaque(text), "evil.net"), "{text:?}: {:?}", opaque(text));
         assert!(sees(addresses(text), "evil.net"), "{text:?}: {:?}", addresses(text));
         assert!(sees(anything(text), "evil.net"), "{text:?}: {:?}", anything(text));
     }
@@ -65,9 +77,33 @@ fn of_what_is_not_known_bare_names_and_base64_are_read_as_well() {
         URL_SAFE_NO_PAD.encode("https://evil.net/?a=~~~"),
         format!("data:text/plain;base64,{}", STANDARD.encode("see evil.net")),
         nested,
+        STANDARD.encode("https://evil.net/\0"),
+        STANDARD.encode(b"https://evil.net/\xff"),
+        STANDARD.encode("https://evil.net/".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>()),
+        "a*HR0cHM6Ly9ldmlsLm5ldC8=".into(),
+        "{\"x\":[\"a*HR0cHM6Ly9ldmlsLm5ldC8=\"]}".into(),
+        "evil.n\u{e0100}et".into(),
+        "evil&#46net".into(),
+        "evil.n&Tab;et".into(),
+        "evil.n\\tet".into(),
+        "evil.net|shop.example.org".into(),
     ] {
         assert!(sees(anything(&text), "evil.net"), "{text:?}: {:?}", anything(&text));
     }
+    for text in [
+        "//0x5db8d822/",
+        "//93.12113954/",
+        "http:1572395042",
+        "//0135.0270.0330.042/",
+        "//0x5d.0xb8.0xd8.0x22/",
+        "0x5d.0xb8.0xd8.0x22",
+        "x/93.184.216.34/",
+        "https://93.184.216.34",
+    ] {
+        assert!(sees(anything(text), "93.184.216.34"), "{text:?}: {:?}", anything(text));
+    }
+    assert!(sees(anything("[2606:2800:220:1::1]/x"), "2606:2800:220:1::1"));
+    assert!(sees(anything("2606:2800:220:1::1"), "2606:2800:220:1::1"));
     assert!(sees(anything("http://127.0.0.1/"), "127.0.0.1"));
     assert!(sees(anything("10.1.2.3"), "10.1.2.3"));
     assert!(sees(anything("http://[::1]:80/"), "::1"));
@@ -91,6 +127,11 @@ fn what_orders_are_made_of_names_no_host() {
         "CKIAHNMnGEkOpWrWS8TWRQ==",
         "If tomorrow is Saturday, what day is today? e.g. Monday, i.e. a day.",
         "session:abc123;theme:dark",
+        "index.php",
+        "challenge.json",
+        "captcha.png",
+        "12:30:00",
+        "1572395042",
     ] {
         assert_eq!(anything(text).map(|hosts| hosts.len()), Ok(0), "{text}: {:?}", anything(text));
     }
@@ -107,7 +148,144 @@ fn an_address_may_come_without_its_scheme_where_one_is_meant() {
         assert!(sees(address(text), "geo.example.net"), "{text}: {:?}", address(text));
         assert_eq!(address(text).map(|hosts| hosts.len()), Ok(1), "{text}");
     }
+    for text in [
+        "https://geo.example.net&.evil.net/x",
+        "geo.example.net,evil.net",
+        "geo.example.net|evil.net",
+        "geo.example.net&.evil.net",
+        "https://geo.example.net;.evil.net/",
+        "https://geo.example.net=.evil.net/",
+        "https://geo.example.net(.evil.net/",
+        "https://geo.example.net`.evil.net/",
+        "https://geo.example.net/ evil.net",
+        "https:evil.net",
+        "//geo.example.net/",
+        "ftp://geo.example.net/",
+        "https://geo.example.net\\.evil.net/",
+        "https://%65vil.net/",
+        "https://a@b@geo.example.net/",
+        "",
+        "javascript:alert(1)",
+    ] {
+        assert_eq!(address(text), Err(Unclear::NotAnAddress), "{text}");
+    }
+    assert_eq!(page("geo.example.net/x"), Err(Unclear::NotAnAddress));
+    assert!(sees(page("https://shop.example.org/#!/a|b?c=(d);e=f"), "shop.example.org"));
+    assert!(sees(page("https://B\u{fc}cher.example.org:8443/"), "xn--bcher-kva.example.org"));
+    assert!(sees(page("https://evil.net:80@shop.example.org/"), "evil.net"));
+    assert!(sees(page("http://[::1]:8080/x"), "::1"));
+    assert!(sees(page("http://1572395042/x"), "93.184.216.34"));
     assert!(sees(address("geo.example.net/?referer=https%3A%2F%2Fevil.net%2F"), "evil.net"));
+}
+
+#[test]
+fn what_identifies_a_captcha_may_have_dots_but_is_no_host() {
+    let bytes: Vec<u8> =
+        (0..1500_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0]).collect();
+    let token =
+        format!("eyJhbGciOiJIUzI1NiJ9.{}.c2ln", URL_SAFE_NO_PAD.encode("{\"e\":1731875000,\"n\":\"hsw\"}"));
+    for text in [
+        "homepage.load",
+        "checkout/submit.order",
+        "user.login",
+        "login.form",
+        "1x00000000000000000000.AA",
+        "3gAFo2.x9.Qra",
+        "dyXvXANMbHj1iDyz.QjJtSqRn+uoY1V/bdgbrG7p/mKi=",
+        "AbC.dEf",
+        "HUHDWUHuhuwfiweh32..uh2uhuhueuh=",
+        &STANDARD.encode(&bytes),
+        &token,
+    ] {
+        assert_eq!(opaque(text).map(|hosts| hosts.len()), Ok(0), "{text}: {:?}", opaque(text));
+    }
+    for text in [
+        "evil.net",
+        " evil.net ",
+        "a,evil.net",
+        "EVIL.net:8080",
+        "[\"evil.net\"]",
+        "evil%2Enet",
+        "https://evil.net",
+    ] {
+        assert!(sees(opaque(text), "evil.net"), "{text}: {:?}", opaque(text));
+    }
+    assert!(sees(opaque(&STANDARD.encode("see https://evil.net/")), "evil.net"));
+    assert!(sees(opaque("93.184.216.34"), "93.184.216.34"));
+}
+
+#[test]
+fn a_proxy_has_a_host_and_a_port_and_any_password() {
+    for text in [
+        "203.0.113.7:8080",
+        "proxy.example.net:3128",
+        "user:pw@203.0.113.7:823",
+        "user-session.1:p@ss/w0rd@gw.example.net:823",
+        "user:p@x#y@gw.example.net:823",
+        "http://user:pw@gw.example.net:823",
+        "SOCKS5://gw.example.net:823/",
+        "user@[2001:db8::1]:80",
+    ] {
+        assert!(is_proxy(text), "{text}");
+    }
+    for text in [
+        "",
+        "evil.net",
+        "https://evil.net/",
+        "https:evil.net/login?x=@203.0.113.7:80",
+        "evil.net/x:80",
+        "user:pw@",
+        "user:pw@host:0",
+        "user:pw@host:99999",
+        "user:pw@a&b:80",
+        "user:pw@a b:80",
+        "a\nb:pw@host:80",
+        "1.2.3.4:80:user:pw",
+    ] {
+        assert!(!is_proxy(text), "{text}");
+    }
+}
+
+#[test]
+fn the_names_of_namespaces_are_no_addresses() {
+    let drawing = r#"<svg xmlns="http://www.w3.org/2000/svg" xmlns:inkscape = 'http://www.inkscape.org/namespaces/inkscape'><text>ab</text></svg>"#;
+    assert_eq!(document(drawing), Ok(super::Hosts::new()));
+    for text in [
+        r#"<svg xmlns="http://a.example/"><image href="https://evil.net/"/></svg>"#,
+        r#"<svg t="xmlns='x" href="https://evil.net/" u="'"/>"#,
+        r#"<svg t="xmlns=" href="https://evil.net/"/>"#,
+    ] {
+        assert!(sees(document(text), "evil.net"), "{text}: {:?}", document(text));
+    }
+}
+
+#[test]
+fn bytes_with_an_address_in_them_are_text_and_pictures_are_not() {
+    assert!(is_text(b"https://evil.net/\xff"));
+    assert!(is_text(
+        "https://evil.net/".encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>().as_slice()
+    ));
+    let picture: Vec<u8> = (0..3000_u32).map(|n| ((n * 7919) >> 3).to_le_bytes()[0] ^ 0x5a).collect();
+    assert!(!is_text(&picture));
+}
+
+/// Whatever character a browser leaves out of a host, or reads as a dot in it, the scan leaves out and reads so, too.
+#[test]
+fn no_character_hides_a_host_that_browsers_read() {
+    for c in ('\u{80}'..=char::MAX).chain('\0'..'\u{80}') {
+        let spelled =
+            [format!("ev{c}il.net"), format!("evil{c}net"), format!("evil.n{c}et"), format!("evil.n{c}t")];
+        for text in spelled {
+            let Ok(host) = idna::domain_to_ascii(&text) else { continue };
+            let is_evil = host == "evil.net" && !c.is_ascii_graphic();
+            assert!(
+                !is_evil || sees(anything(&text), "evil.net"),
+                "{:x}: {:?}",
+                u32::from(c),
+                anything(&text)
+            );
+        }
+    }
 }
 
 #[test]
@@ -118,6 +296,9 @@ fn a_host_has_one_spelling() {
         ("BÜCHER.example", "xn--bcher-kva.example"),
         ("xn--bcher-kva.example", "xn--bcher-kva.example"),
         ("ｅｖｉｌ．net", "evil.net"),
+        ("0x5db8d822", "93.184.216.34"),
+        ("93.12113954", "93.184.216.34"),
+        ("[2606:2800:220:1::1]", "2606:2800:220:1::1"),
     ] {
         assert_eq!(canonical(host), same);
     }

@@ -109,6 +109,7 @@ fn rename(meant: &mut Wanted, kind: Option<&Kind>) -> Result<(), BadRequest> {
             (Some(_), Some(_)) | (_, None) => {}
         }
     }
+    trim_addresses(&mut meant.params, kind);
     Ok(())
 }
 
@@ -132,7 +133,7 @@ fn alias(
     }
     let fields = kind.into_iter().flat_map(|kind| {
         let named = kind.fields.iter().map(|field| field.name);
-        named.chain(kind.hosts.plain.iter().copied()).chain(kind.address_fields.iter().copied())
+        named.chain(kind.hosts.roles.iter().map(|(name, _)| *name))
     });
     let ours = fields.chain(["pageurl"]).find(|ours| ours.eq_ignore_ascii_case(stranger));
     Ok(ours.map(|ours| (ours.to_owned(), Some(value.clone()))))
@@ -143,6 +144,7 @@ fn rename_proxy(params: &mut Params) -> Result<(), BadRequest> {
     let is_piece = |name: &str| task::is_proxy_field(name) && !matches!(name, "proxy" | "proxytype");
     let pieces: Vec<String> = params.keys().filter(|name| is_piece(name)).cloned().collect();
     if pieces.is_empty() {
+        respell_proxy(params);
         return Ok(());
     }
     let field = |(name, value): (&String, &Param)| Some((name.clone(), task::written(value)?));
@@ -159,8 +161,42 @@ fn rename_proxy(params: &mut Params) -> Result<(), BadRequest> {
             _ => _ = params.insert(name, value),
         }
     }
+    respell_proxy(params);
     Ok(())
 }
+
+/// One spelling for a proxy that is one text, whichever client wrote it.
+fn respell_proxy(params: &mut Params) {
+    if let Some(Param::Text(text)) = params.get("proxy").filter(|proxy| !proxy.as_bytes().is_empty()) {
+        let (proxy, kind) = task::one_proxy(text);
+        params.insert("proxy".to_owned(), Param::Text(proxy));
+        if let Some(kind) = kind {
+            params.entry("proxytype".to_owned()).or_insert(Param::Text(kind));
+        }
+    }
+    if let Some(Param::Text(kind)) = params.get_mut("proxytype") {
+        *kind = kind.trim().to_ascii_uppercase();
+    }
+}
+
+/// A line break behind an address is a slip of whoever wrote the client. What is checked is what is sent, so it goes here.
+fn trim_addresses(params: &mut Params, kind: Option<&Kind>) {
+    for (name, value) in params.iter_mut() {
+        let role = kind.map(|kind| kind.role(name));
+        let is_address = matches!(role, Some(Role::Page | Role::Vendor)) || name == "pageurl";
+        if let Param::Text(text) = value
+            && is_address
+        {
+            let trimmed = text.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+            if trimmed.len() < text.len() {
+                *text = trimmed.to_owned();
+            }
+        }
+    }
+}
+
+/// Versions that leave an order what it is, where another version makes it another kind.
+const OWN_VERSIONS: [(&str, &str); 2] = [("recaptcha_v2", "v2"), ("geetest", "3")];
 
 /// The other kind that a parameter makes this, if one does; what it says is written as that kind writes it.
 fn turned_into(kind: &Kind, params: &mut Params) -> Result<Option<&'static str>, BadRequest> {
@@ -168,9 +204,18 @@ fn turned_into(kind: &Kind, params: &mut Params) -> Result<Option<&'static str>,
         |name: &str| BadRequest::OtherKind { kind: kind.name.to_string(), name: name.to_owned() };
     // Whoever contradicts what the kind says itself would be read as another by one provider and not by the next.
     for (mark, said) in method::marks(&kind.name) {
-        if params.get(mark).is_some_and(|value| !is_same(value, said) && !is_default(kind, mark, value)) {
+        let Some(value) = params.get(mark) else { continue };
+        if is_same(value, said) {
+            params.insert(mark.to_owned(), Param::from(said));
+        } else if !is_default(kind, mark, value) {
             return Err(other_kind(mark));
         }
+    }
+    for (field, _) in task::sorts(&kind.name) {
+        let Some(value) = params.get(field).filter(|value| !value.as_bytes().is_empty()) else { continue };
+        let mut said = task::sorts(&kind.name).filter(|(other, _)| *other == field).map(|(_, said)| said);
+        let said = said.find(|said| is_same(value, said)).ok_or_else(|| other_kind(field))?;
+        params.insert(field.to_owned(), Param::from(said));
     }
     let own: Vec<&str> = method::marks(&kind.name).map(|(mark, _)| mark).collect();
     let mut found = None;
@@ -200,24 +245,57 @@ fn turned_into(kind: &Kind, params: &mut Params) -> Result<Option<&'static str>,
         }
         found = Some(other);
     }
+    if found.is_none() {
+        check_version(kind, params)?;
+    }
     Ok(found)
+}
+
+/// A version that does not make it another kind is its own, which need not be said, or none at all.
+fn check_version(kind: &Kind, params: &mut Params) -> Result<(), BadRequest> {
+    let Some((_, version)) = OWN_VERSIONS.iter().find(|(name, _)| *name == kind.name) else { return Ok(()) };
+    let name = "version";
+    match params.get(name) {
+        Some(value) if is_same(value, version) || value.as_bytes().is_empty() => {
+            params.remove(name);
+            Ok(())
+        }
+        Some(_) => {
+            let tells = method::tells(&kind.name).filter(|(tell, ..)| *tell == name);
+            let known = tells
+                .filter_map(|(_, said, _)| said)
+                .fold((*version).to_owned(), |known, said| format!("{known} or {said}"));
+            Err(BadRequest::NoSuchVersion { name: name.to_owned(), known })
+        }
+        None => Ok(()),
+    }
 }
 
 fn is_same_name(name: &str, tell: &str) -> bool {
     name == tell || near::squeezed(name) == near::squeezed(tell)
 }
 
-/// Whether a provider would read the value as this: a switch that is on in any way, or a version however it is written.
+/// Whether the most forgiving provider would read the value as this: a switch that is on in any way, a version by the first number in
+/// it, a word without what is around it.
 fn is_same(value: &Param, said: &str) -> bool {
-    let Param::Text(text) = value else { return false };
-    let text = text.trim().to_ascii_lowercase();
-    match said {
-        "1" => !matches!(text.as_str(), "" | "0" | "false" | "no" | "off"),
-        said => {
-            text == said
-                || text.trim_start_matches('v').trim_end_matches(".0") == said.trim_start_matches('v')
-        }
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let squeezed = near::squeezed(&text);
+    match (said, number(said)) {
+        ("1", _) => !matches!(squeezed.trim_start_matches('0'), "" | "false" | "no" | "off" | "null"),
+        (_, Some(version)) => number(&text) == Some(version),
+        (said, None) => squeezed == near::squeezed(said),
     }
+}
+
+/// The first number in a text: `4`, `v4`, `04`, `+4`, `4.00`, `["4"]`, `0x4`.
+fn number(text: &str) -> Option<u64> {
+    let digits = &text[text.find(|c: char| c.is_ascii_digit())?..];
+    let (digits, radix) = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None => (digits, 10),
+    };
+    let end = digits.find(|c: char| !c.is_digit(radix)).unwrap_or(digits.len());
+    u64::from_str_radix(&digits[..end], radix).ok()
 }
 
 fn is_default(kind: &Kind, name: &str, value: &Param) -> bool {

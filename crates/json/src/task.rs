@@ -18,10 +18,10 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use table::{COMMON, Name, PLAIN, Row, Shape};
 
-pub(crate) use proxy::{is_field as is_proxy_field, understand as read_proxy};
+pub(crate) use proxy::{is_field as is_proxy_field, one_text as one_proxy, understand as read_proxy};
 
 pub use leaves::{Leaf, leaves};
-pub(crate) use leaves::{alias, stems, tells, types, wire_names};
+pub(crate) use leaves::{alias, sorts, stems, tells, types, wire_names};
 
 /// What a client wants, in the words of the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +48,10 @@ pub enum CannotSpell {
     NoType { kind: String },
     #[error("the proxy is not written as host:port or login:pass@host:port")]
     Proxy,
+    #[error(
+        "`cookies` is a list, and this provider takes them as text only: write them as name=value; name=value"
+    )]
+    ListOfCookies,
     #[error("`{name}` is what the task calls another parameter: give it by that name, or leave it out")]
     Overwritten { name: String },
 }
@@ -194,7 +198,8 @@ pub fn spell(
     let texts = text(JSON_TEXTS).unwrap_or_default();
     let mut task = Map::new();
     for (ours, param) in params {
-        let is_said = row.implied.iter().any(|(name, _)| name == ours);
+        let is_said = row.implied.iter().any(|(name, _)| name == ours)
+            || row.marks.iter().any(|(mark, said, _)| mark == ours && param.as_bytes() == said.as_bytes());
         if is_said || matches!(ours.as_str(), "proxy" | "proxytype") || CONTROL.contains(&ours.as_str()) {
             continue;
         }
@@ -202,7 +207,14 @@ pub fn spell(
         let theirs = name.map_or(ours.as_str(), |name| name.theirs);
         let was_text = texts.split('\n').any(|text| text == theirs);
         let shape = name.map(|name| name.shape).or(was_text.then_some(Shape::Text));
-        if let Some(value) = field::write(shape, param) {
+        let takes_lists = flavour == Flavour::CapSolver || row.kind.is_empty();
+        let value = match shape {
+            Some(Shape::Cookies) => {
+                field::write_cookies(param, takes_lists).ok_or(CannotSpell::ListOfCookies)?
+            }
+            shape => field::write(shape, param),
+        };
+        if let Some(value) = value {
             let is_taken =
                 row.name_of(theirs).is_some_and(|name| name.ours != *ours) || is_reserved(row, theirs);
             if (name.is_none() && is_taken) || !field::put(&mut task, theirs, value) {
@@ -211,6 +223,10 @@ pub fn spell(
         }
     }
     for (theirs, said, shape) in row.marks {
+        // A parameter that the kind knows by this name says which of its sorts it is.
+        if row.name_of(theirs).is_some() && task.contains_key(*theirs) {
+            continue;
+        }
         if let Some(value) = field::write(Some(*shape), &Param::from(*said))
             && !field::put(&mut task, theirs, value)
         {

@@ -63,6 +63,11 @@ pub enum BadRequest {
         kind: String,
         name: String,
     },
+    /// A version that is none of those that there are.
+    NoSuchVersion {
+        name: String,
+        known: String,
+    },
     /// Two names of one parameter, with different values.
     SaidTwice {
         one: String,
@@ -138,6 +143,13 @@ impl fmt::Display for BadRequest {
                 Shown(kind),
                 Shown(name)
             ),
+            Self::NoSuchVersion { name, known } => {
+                write!(
+                    f,
+                    "`{}` is none of the versions that there are: write {known}, or leave it out",
+                    Shown(name)
+                )
+            }
             Self::OtherKind { kind, name } => write!(
                 f,
                 "`{}` asks for another kind than {}: order that kind, or leave `{}` out",

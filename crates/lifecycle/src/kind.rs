@@ -13,6 +13,8 @@ pub enum Shape {
     PageAddress,
     /// An address or a host of the vendor: a script, a challenge, an API. It is not the page.
     VendorAddress,
+    /// A document or a picture that travels as text, in base64.
+    Document,
     /// The bytes of a picture, a sound or another file, within these bounds.
     File {
         bytes_min: usize,
@@ -47,12 +49,12 @@ pub struct HostRules {
     pub is_described: bool,
     /// The hosts that a [vendor address](Shape::VendorAddress) may name beside those that the operator lists, as patterns.
     pub vendors: &'static [&'static str],
-    /// Parameters that an order of any kind may have, and that no provider reads as a page.
-    pub plain: &'static [&'static str],
+    /// Parameters that an order of any kind may have, and what they are.
+    pub roles: &'static [(&'static str, Role)],
 }
 
 impl HostRules {
-    pub const NONE: Self = Self { is_described: true, vendors: &[], plain: &[] };
+    pub const NONE: Self = Self { is_described: true, vendors: &[], roles: &[] };
 }
 
 /// What a parameter is to the check of hosts.
@@ -62,7 +64,9 @@ pub enum Role {
     Vendor,
     File,
     Proxy,
-    /// A key, an option, a number: it has no reason to name a host at all.
+    /// One of these words, in any case.
+    Choice(&'static [&'static str]),
+    /// What identifies the answer that is wanted, a token, an option, a number. It may have dots, and has no reason to name a host.
     Key,
     /// Prose that no provider reads as a page: a hint for the solver, the name of a browser. It may speak of hosts, and holds no
     /// address.
@@ -97,20 +101,15 @@ impl Kind {
     /// What a parameter of this name is in an order of this kind.
     #[must_use]
     pub fn role(&self, name: &str) -> Role {
-        if let Some(field) = self.fields.iter().find(|field| field.name == name) {
-            return match field.shape {
-                _ if self.address_fields.contains(&name) => Role::Proxy,
-                Shape::PageAddress => Role::Page,
-                Shape::VendorAddress => Role::Vendor,
-                Shape::File { .. } => Role::File,
-                Shape::Text if !self.hosts.plain.contains(&name) => Role::Key,
-                Shape::Text => Role::Plain,
-            };
+        if let Some((_, role)) = self.hosts.roles.iter().find(|(known, _)| *known == name) {
+            return *role;
         }
-        match name {
-            _ if self.address_fields.contains(&name) => Role::Proxy,
-            _ if self.hosts.plain.contains(&name) => Role::Plain,
-            _ => Role::Unknown,
+        match self.fields.iter().find(|field| field.name == name).map(|field| field.shape) {
+            Some(Shape::PageAddress) => Role::Page,
+            Some(Shape::VendorAddress) => Role::Vendor,
+            Some(Shape::File { .. } | Shape::Document) => Role::File,
+            Some(Shape::Text) => Role::Key,
+            None => Role::Unknown,
         }
     }
 }

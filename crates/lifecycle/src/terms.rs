@@ -299,12 +299,19 @@ fn check_field(kind: &Kind, field: &Field, value: Option<&Value>) -> Result<(), 
     match (value, field.shape) {
         (None, _) if field.required => Err(missing()),
         (None, _) => Ok(()),
-        (Some(Value::Bytes(_)), Shape::Text | Shape::PageAddress | Shape::VendorAddress) => {
-            Err(BadRequest::NotText { field: name() })
+        (
+            Some(Value::Bytes(_)),
+            Shape::Text | Shape::PageAddress | Shape::VendorAddress | Shape::Document,
+        ) => Err(BadRequest::NotText { field: name() }),
+        (Some(Value::Text(text)), _) if text.trim().is_empty() => {
+            if field.required {
+                Err(missing())
+            } else {
+                Ok(())
+            }
         }
-        (Some(Value::Text(text)), _) if field.required && text.trim().is_empty() => Err(missing()),
         (Some(Value::Text(_)), Shape::File { .. }) => Err(BadRequest::NotAFile { field: name() }),
-        (Some(Value::Text(_)), Shape::Text | Shape::VendorAddress) => Ok(()),
+        (Some(Value::Text(_)), Shape::Text | Shape::VendorAddress | Shape::Document) => Ok(()),
         (Some(Value::Text(text)), Shape::PageAddress) => {
             page_host(text).map(drop).map_err(|why| BadRequest::NotAPageAddress { field: name(), why })
         }

@@ -20,7 +20,7 @@ pub use clock::Clock;
 pub use courier::{Courier, MemoryCourier};
 pub use memory::{MemorySpill, MemoryStore};
 pub use provider::{
-    Account, AskError, Callback, Guard, Penalty, Provider, Saying, Submission, TaskField, Threads,
+    Account, AskError, Callback, Guard, Params, Penalty, Provider, Saying, Submission, TaskField, Threads,
 };
 pub use roster::{
     Card, Demand, Finding, MemoryRoster, Reach, Roll, Roster, Signed, StoreMark, Verdict, Vitals,

@@ -2,7 +2,8 @@
 //! really sent on the wire, must say whether silence means *never arrived* or *who knows*.
 
 use async_trait::async_trait;
-use quittance_lifecycle::{Fault, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Word};
+use quittance_lifecycle::{Fault, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Value, Word};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -15,6 +16,9 @@ pub struct TaskField<'a> {
     pub param: Option<&'a str>,
     pub value: &'a [u8],
 }
+
+/// Parameters of an order by their names.
+pub type Params = BTreeMap<String, Value>;
 
 /// The last look at a task before it leaves: an error says why it must not.
 pub type Guard<'a> = dyn Fn(&[TaskField<'_>]) -> Result<(), String> + Send + Sync + 'a;
@@ -105,6 +109,10 @@ pub enum AskError {
 pub trait Provider: Send + Sync {
     /// Dropping the future in the middle means the same as [`SubmitOutcome::InDoubt`].
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome;
+
+    /// Whether a submit with these parameters would get as far as the wire: shows the guard the very task that would be sent, and
+    /// sends nothing. An error says why not.
+    fn preview(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<(), String>;
 
     /// Asks for several tasks in one call. A task that is missing from the reply, or named in it twice or
     /// unasked, does no harm: whoever calls this counts on nothing.

@@ -13,7 +13,7 @@ use quittance_classic::{FaultCodes, Form, Part};
 use quittance_lifecycle::{
     Delivery, Evidence, Fault, FaultClass, PollOutcome, ReportOutcome, SubmitOutcome, Word,
 };
-use quittance_ports::{Account, Callback, Penalty, Provider, Saying, Submission, TaskField};
+use quittance_ports::{Account, Callback, Guard, Params, Penalty, Provider, Saying, Submission, TaskField};
 use quittance_wire::{BadSettings, CallbackBase, Reply, Trouble, without_secrets};
 use std::collections::BTreeSet;
 use std::fmt;
@@ -122,10 +122,9 @@ impl ClassicProvider {
     }
 
     /// The form of an order, as it will be sent but for our key; an error, if the guard refuses it.
-    fn order_form(&self, submission: &Submission<'_>) -> Result<Form, String> {
-        let Submission { terms, callback, guard, .. } = *submission;
-        let mut form = spell(self.profile, &terms.kind, &terms.params);
-        let fields: Vec<_> = leaves(self.profile, &terms.kind, &form)
+    fn order_form(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<Form, String> {
+        let form = spell(self.profile, kind, params).map_err(|why| why.to_string())?;
+        let fields: Vec<_> = leaves(self.profile, kind, &form)
             .into_iter()
             .map(|(name, param, part)| match part {
                 Part::Text(text) => TaskField { name, param, value: text.as_bytes() },
@@ -133,11 +132,6 @@ impl ClassicProvider {
             })
             .collect();
         guard(&fields)?;
-        // A pingback brings the answer alone, which is no use where it comes with something else.
-        if let Some(callback) = callback.filter(|_| !has_companions(self.profile, &terms.kind, &terms.params))
-        {
-            form.0.insert("pingback".to_owned(), Part::Text(callback.to_owned()));
-        }
         Ok(form)
     }
 
@@ -243,17 +237,28 @@ pub(crate) fn by_status(reply: &Reply) -> Option<PollOutcome> {
 #[async_trait]
 impl Provider for ClassicProvider {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
-        let form = match self.order_form(&submission) {
+        let Submission { terms, callback, guard, .. } = submission;
+        let mut form = match self.order_form(&terms.kind, &terms.params, guard) {
             Ok(form) => form,
             Err(why) => return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, why)),
         };
-        submission.callback.into_iter().for_each(|callback| self.callbacks.learn(callback));
+        if let Some(callback) = callback {
+            self.callbacks.learn(callback);
+            // A pingback brings the answer alone, which is no use where it comes with something else.
+            if !has_companions(self.profile, &terms.kind, &terms.params) {
+                form.0.insert("pingback".to_owned(), Part::Text(callback.to_owned()));
+            }
+        }
         let sent = Instant::now();
         match self.exchange.post("in.php", form, self.submit_timeout).await {
             Ok(reply) => self.judge(&reply, sent).await,
             Err(Trouble::NeverSent(why)) => SubmitOutcome::Rejected(self.fault(FaultClass::Unreachable, why)),
             Err(Trouble::WhoKnows(why)) => SubmitOutcome::InDoubt(self.evidence(why)),
         }
+    }
+
+    fn preview(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<(), String> {
+        self.order_form(kind, params, guard).map(drop)
     }
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {

@@ -7,14 +7,14 @@ use crate::settings::Settings;
 use async_trait::async_trait;
 use bytes::Bytes;
 use quittance_json::{
-    CannotSpell, CreateReply, FaultCodes, Flavour, Leaf, ResultReply, id, leaves, read_callback, read_create,
-    read_result, spell,
+    CreateReply, FaultCodes, Flavour, Leaf, ResultReply, id, leaves, read_callback, read_create, read_result,
+    spell,
 };
 use quittance_lifecycle::{
-    Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms,
+    Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome,
     Timestamp, Word,
 };
-use quittance_ports::{Account, Callback, Penalty, Provider, Saying, Submission, TaskField};
+use quittance_ports::{Account, Callback, Guard, Params, Penalty, Provider, Saying, Submission, TaskField};
 use quittance_wire::{ApiKey, BadSettings, CallbackBase, Client, Reply, Trouble, without_secrets};
 use serde_json::{Map, Value};
 use std::fmt;
@@ -120,34 +120,31 @@ impl JsonProvider {
         Ok(Reply { body: self.key.taken_out_of(reply.body), ..reply })
     }
 
-    fn letter(&self, terms: &Terms, callback: Option<&str>) -> Result<Map<String, Value>, CannotSpell> {
-        let mut task = spell(self.flavour, &terms.kind, &terms.params)?;
+    /// The task as it will be sent, with what stands beside it; an error, if it cannot be spelled or the guard refuses it.
+    fn letter(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<Map<String, Value>, String> {
+        let mut task = spell(self.flavour, kind, params).map_err(|why| why.to_string())?;
         let mut said = Map::new();
         // It is about the task, and stands beside it.
         if let Some(pool) = task.remove("languagePool") {
             said.insert("languagePool".to_owned(), pool);
         }
+        let mut leaves = leaves(self.flavour, kind, params, &task);
         said.insert("task".to_owned(), Value::Object(task));
-        if let Some(callback) = callback {
-            said.insert("callbackUrl".to_owned(), Value::from(callback));
-        }
-        Ok(said)
-    }
-
-    /// Shows the guard the task as it will be sent, with what stands beside it.
-    fn show(&self, submission: &Submission<'_>, said: &Map<String, Value>) -> Result<(), String> {
-        let Terms { kind, params, .. } = submission.terms;
-        let task = said.get("task").and_then(Value::as_object);
-        let mut leaves = task.map_or_else(Vec::new, |task| leaves(self.flavour, kind, params, task));
         if let Some(pool) = said.get("languagePool") {
             let value = pool.as_str().map_or_else(|| pool.to_string(), str::to_owned);
-            leaves.push(Leaf { name: "languagePool".to_owned(), param: Some("languagePool"), value });
+            let name = "languagePool".to_owned();
+            leaves.push(Leaf { param: Some(name.clone()), name, value });
         }
         let fields: Vec<TaskField<'_>> = leaves
             .iter()
-            .map(|Leaf { name, param, value }| TaskField { name, param: *param, value: value.as_bytes() })
+            .map(|Leaf { name, param, value }| TaskField {
+                name,
+                param: param.as_deref(),
+                value: value.as_bytes(),
+            })
             .collect();
-        (submission.guard)(&fields)
+        guard(&fields)?;
+        Ok(said)
     }
 
     /// A code that nobody has seen before is told once, with the words beside it: a person should put it into the table.
@@ -250,19 +247,24 @@ fn delivery(goods: Goods, cost: Option<Money>, solved_s: Option<u64>) -> Deliver
 #[async_trait]
 impl Provider for JsonProvider {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
-        let said = match self.letter(submission.terms, submission.callback) {
+        let Submission { terms, callback, guard, .. } = submission;
+        let mut said = match self.letter(&terms.kind, &terms.params, guard) {
             Ok(said) => said,
-            Err(why) => return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, why.to_string())),
+            Err(why) => return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, why)),
         };
-        if let Err(why) = self.show(&submission, &said) {
-            return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, why));
+        if let Some(callback) = callback {
+            said.insert("callbackUrl".to_owned(), Value::from(callback));
+            self.callbacks.learn(callback);
         }
-        submission.callback.into_iter().for_each(|callback| self.callbacks.learn(callback));
         match self.post("createTask", said, self.submit_timeout).await {
-            Ok(reply) => self.judge(&reply, &submission.terms.kind),
+            Ok(reply) => self.judge(&reply, &terms.kind),
             Err(Trouble::NeverSent(why)) => SubmitOutcome::Rejected(self.fault(FaultClass::Unreachable, why)),
             Err(Trouble::WhoKnows(why)) => SubmitOutcome::InDoubt(self.evidence(why)),
         }
+    }
+
+    fn preview(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<(), String> {
+        self.letter(kind, params, guard).map(drop)
     }
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use quittance_lifecycle::{Fault, FaultClass, PollOutcome, SubmitOutcome};
-use quittance_ports::{Callback, Provider, Saying, Submission};
+use quittance_ports::{Callback, Guard, Params, Provider, Saying, Submission};
 use std::time::Duration;
 
 pub(crate) struct Nobody;
@@ -19,6 +19,10 @@ impl Provider for Nobody {
 
     async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
         SubmitOutcome::Rejected(Fault::new(FaultClass::Unreachable, "this node has no provider"))
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {

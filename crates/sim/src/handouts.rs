@@ -14,7 +14,8 @@ use quittance_lifecycle::{
     Slot, SubmitOutcome, Tally, Timestamp, place, transition,
 };
 use quittance_ports::{
-    Clock, Commit, MemoryCourier, MemoryRoster, MemorySpill, Provider, Store, StoreError, Submission, Version,
+    Clock, Commit, Guard, MemoryCourier, MemoryRoster, MemorySpill, Params, Provider, Store, StoreError,
+    Submission, Version,
 };
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -97,6 +98,10 @@ struct Nobody;
 impl Provider for Nobody {
     async fn submit(&self, _submission: Submission<'_>) -> SubmitOutcome {
         SubmitOutcome::InDoubt(Evidence::default())
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, quittance_lifecycle::PollOutcome)> {

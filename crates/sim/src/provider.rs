@@ -11,7 +11,7 @@ use futures_util::future::{Either, select};
 use quittance_lifecycle::{
     Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, SubmitOutcome, Terms, Value, Word,
 };
-use quittance_ports::{Callback, Provider, Saying, Submission};
+use quittance_ports::{Callback, Guard, Params, Provider, Saying, Submission};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 
@@ -317,6 +317,10 @@ impl Provider for Line {
             }
             Either::Right(_) => SubmitOutcome::InDoubt(Evidence::default()),
         }
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {

@@ -23,7 +23,7 @@ const fn room(package: &'static str, may_know: MayKnow, tests_may_know: &'static
 const ROOMS: &[Room] = &[
     room("quittance-lifecycle", Only(&["sha2"]), &[]),
     room("quittance-catalog", Only(&["quittance-lifecycle"]), &[]),
-    room("quittance-hosts", Only(&["base64", "idna", "unicode-normalization"]), &[]),
+    room("quittance-hosts", Only(&["base64", "psl", "unicode-normalization", "url"]), &["idna"]),
     room("quittance-pool", Only(&["quittance-lifecycle"]), &[]),
     room("quittance-alert", Only(&["quittance-lifecycle"]), &[]),
     room(

@@ -295,7 +295,9 @@ impl Dice {
             let field = self.one_of(kind.fields);
             draft = match field.shape {
                 Shape::Text if self.below(4) == 0 => draft.with(field.name, field.default.unwrap_or("x")),
-                Shape::Text => draft.with(field.name, self.one_of(&["a", "ab", "a:b", "a\0", "1", "0"])),
+                Shape::Text | Shape::Document => {
+                    draft.with(field.name, self.one_of(&["a", "ab", "a:b", "a\0", "1", "0"]))
+                }
                 Shape::VendorAddress => draft.with(field.name, self.one_of(&["https://a.test/", "b.test"])),
                 Shape::PageAddress => {
                     draft.with(field.name, self.one_of(&[PAGE, "https://a.test/", "https://a.test"]))

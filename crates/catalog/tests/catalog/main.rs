@@ -41,7 +41,7 @@ fn picture(n: u32) -> Vec<u8> {
 /// An order that has all that its kind needs, and nothing else.
 fn least(kind: &Kind) -> Draft {
     kind.fields.iter().filter(|field| field.required).fold(alice(), |draft, field| match field.shape {
-        Shape::Text | Shape::VendorAddress => draft.with(field.name, "x"),
+        Shape::Text | Shape::VendorAddress | Shape::Document => draft.with(field.name, "x"),
         Shape::PageAddress => draft.with(field.name, PAGE),
         Shape::File { .. } => draft.with(field.name, picture(0)),
     })

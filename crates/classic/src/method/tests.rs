@@ -33,7 +33,7 @@ fn every_kind_of_the_catalog_comes_back_as_it_went() {
                     (field.name.to_owned(), value)
                 })
                 .collect();
-            let sent = spell(profile, &kind.name, &params);
+            let sent = spell(profile, &kind.name, &params).unwrap();
             let mut back = understand(&sent).unwrap();
             // CaptchaAI is told that a grid is one by this field, which we need not say ourselves.
             back.params.entry("img_type".to_owned()).or_insert(Value::from("IMG_TYPE+/ &="));
@@ -80,7 +80,7 @@ fn an_unknown_method_passes_through_untouched() {
     let (kind, asked) = understood(&theirs);
     assert_eq!((kind.as_str(), &asked), ("made_up", &params(&theirs[1..])));
     for profile in Profile::ALL {
-        assert_eq!(spell(profile, &kind, &asked), form(&theirs));
+        assert_eq!(spell(profile, &kind, &asked), Ok(form(&theirs)));
     }
 }
 
@@ -88,16 +88,19 @@ fn an_unknown_method_passes_through_untouched() {
 fn other_names_for_the_same_thing_become_one() {
     let lemin = understood(&[("method", "lemin"), ("apiServer", "a")]).1;
     assert_eq!(lemin, params(&[("api_server", "a")]));
-    assert_eq!(spell(Profile::CaptchaAi, "lemin", &lemin), form(&[("method", "lemin"), ("apiServer", "a")]));
     assert_eq!(
-        spell(Profile::TwoCaptcha, "lemin", &lemin),
+        spell(Profile::CaptchaAi, "lemin", &lemin),
+        Ok(form(&[("method", "lemin"), ("apiServer", "a")]))
+    );
+    assert_eq!(
+        spell(Profile::TwoCaptcha, "lemin", &lemin).unwrap(),
         form(&[("method", "lemin"), ("api_server", "a")])
     );
     assert_eq!(
         understood(&[("method", "geetest"), ("version", "4"), ("gt", "g")]).1,
         params(&[("captcha_id", "g")])
     );
-    let v4 = spell(Profile::CaptchaAi, "geetest_v4", &params(&[("captcha_id", "g")]));
+    let v4 = spell(Profile::CaptchaAi, "geetest_v4", &params(&[("captcha_id", "g")])).unwrap();
     assert_eq!(v4, form(&[("method", "geetest"), ("version", "4"), ("gt", "g")]));
     let both = understand(&form(&[("method", "lemin"), ("apiServer", "a"), ("api_server", "b")]));
     assert_eq!(both, Err(BadWish::SaidTwice { one: "apiServer".into(), other: "api_server".into() }));
@@ -121,7 +124,7 @@ fn what_concerns_only_the_talk_goes_no_further() {
     let smuggled =
         params(&[("key", "other"), ("pingback", "http://elsewhere.test"), ("method", "x"), ("sitekey", "s")]);
     assert_eq!(
-        spell(Profile::TwoCaptcha, "hcaptcha", &smuggled),
+        spell(Profile::TwoCaptcha, "hcaptcha", &smuggled).unwrap(),
         form(&[("method", "hcaptcha"), ("sitekey", "s")])
     );
 }
@@ -147,9 +150,12 @@ fn several_pictures_are_uploaded_and_one_is_written_out() {
         ("file_1".to_owned(), Value::Bytes(vec![1])),
         ("file_2".to_owned(), Value::Bytes(vec![2])),
     ]);
-    let sent = spell(Profile::TwoCaptcha, "rotate", &several);
+    let sent = spell(Profile::TwoCaptcha, "rotate", &several).unwrap();
     assert_eq!(sent.0["file_2"], Part::File(vec![2]));
     assert_eq!(sent.text("method"), Some("rotatecaptcha"));
     let one = BTreeMap::from([("body".to_owned(), Value::Bytes(vec![1, 2, 3]))]);
-    assert_eq!(spell(Profile::TwoCaptcha, "image", &one), form(&[("method", "base64"), ("body", "AQID")]));
+    assert_eq!(
+        spell(Profile::TwoCaptcha, "image", &one),
+        Ok(form(&[("method", "base64"), ("body", "AQID")]))
+    );
 }

@@ -184,7 +184,7 @@ pub(super) async fn kinds(State(room): State<Room>) -> Response {
 fn shown(kind: &Kind) -> ShownKind {
     let fields = kind.fields.iter().map(|field| {
         let (shape, bounds) = match field.shape {
-            Shape::Text => (ShownShape::Text, None),
+            Shape::Text | Shape::Document => (ShownShape::Text, None),
             Shape::PageAddress => (ShownShape::PageAddress, None),
             Shape::VendorAddress => (ShownShape::VendorAddress, None),
             Shape::File { bytes_min, bytes_max } => (ShownShape::File, Some((bytes_min, bytes_max))),

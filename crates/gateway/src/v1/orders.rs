@@ -295,11 +295,14 @@ pub(super) fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
         NotAllowed::Host { field, .. }
         | NotAllowed::Vendor { field, .. }
         | NotAllowed::NoPage { field }
+        | NotAllowed::NoVendorAddress { field }
         | NotAllowed::Unreadable { field } => {
             Code::TargetNotAllowed.because(detail).at(&format!("params.{field}"))
         }
-        NotAllowed::NoProxy { field } => Refused::bad(&format!("params.{field}"), detail),
-        NotAllowed::Unclear { .. } => Refused::bad("params", detail),
+        NotAllowed::NoProxy { field }
+        | NotAllowed::NoChoice { field, .. }
+        | NotAllowed::NotText { field } => Refused::bad(&format!("params.{field}"), detail),
+        NotAllowed::Unclear { .. } | NotAllowed::CannotSend { .. } => Refused::bad("params", detail),
         NotAllowed::Images { .. } | NotAllowed::Undescribed { .. } | NotAllowed::Kind { .. } => {
             Code::KindNotAllowed.because(detail).at("kind")
         }
@@ -341,6 +344,7 @@ fn field(why: &BadRequest) -> String {
         BadRequest::BadKindName { .. } | BadRequest::MisspeltKind { .. } => "kind".into(),
         BadRequest::MisspeltParam { name, .. }
         | BadRequest::OtherKind { name, .. }
+        | BadRequest::NoSuchVersion { name, .. }
         | BadRequest::SaidTwice { other: name, .. } => format!("params.{name}"),
         BadRequest::IdempotencyKeyLength { .. } => "Idempotency-Key".into(),
         BadRequest::LifeNotToBeHad { .. } => "min_life_s".into(),

@@ -12,7 +12,8 @@ use quittance_lifecycle::{
     Delivery, Fault, FaultClass, Goods, Key, Money, Order, PollOutcome, ReportOutcome, SubmitOutcome, Word,
 };
 use quittance_ports::{
-    Account, Callback, Clock, MemoryCourier, MemoryRoster, MemorySpill, Provider, Saying, Submission,
+    Account, Callback, Clock, Guard, MemoryCourier, MemoryRoster, MemorySpill, Params, Provider, Saying,
+    Submission,
 };
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -50,6 +51,10 @@ impl Provider for Silent {
         let task = (taken.len() + 1).to_string();
         taken.insert(submission.key, (task.clone(), segment));
         SubmitOutcome::Accepted { task }
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {

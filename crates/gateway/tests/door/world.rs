@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use quittance_engine::{CallbackAddress, Engine, Placed, Settings, World};
 use quittance_gateway::{CALLBACK_PATH, CallbackDoor, Limits};
 use quittance_lifecycle::{Delivery, Draft, Fault, FaultClass, Goods, PollOutcome, SubmitOutcome, Word};
-use quittance_ports::{Arrival, Callback, MemorySpill, Provider, Saying, Spill, SpillError, Submission};
+use quittance_ports::{
+    Arrival, Callback, Guard, MemorySpill, Params, Provider, Saying, Spill, SpillError, Submission,
+};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -36,6 +38,10 @@ impl Provider for Silent {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         self.addresses.lock().unwrap().push(submission.callback.expect("there is a door").to_owned());
         SubmitOutcome::Accepted { task: "7".into() }
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {

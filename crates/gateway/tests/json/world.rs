@@ -6,7 +6,8 @@ use quittance_engine::{Engine, Settings, World};
 use quittance_gateway::{Desk, Gateway, GatewaySettings, Hub, Outbound, OutboundSettings, Tenants};
 use quittance_lifecycle::{Delivery, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome};
 use quittance_ports::{
-    Account, Callback, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore, Provider, Saying, Submission,
+    Account, Callback, Guard, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore, Params, Provider,
+    Saying, Submission,
 };
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -25,6 +26,10 @@ impl Provider for Prompt {
             solved_at: None,
             cost: Some(Money(1000)),
         })
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {

@@ -9,7 +9,8 @@ use quittance_lifecycle::{
     Delivery, Evidence, Goods, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Timestamp, Value,
 };
 use quittance_ports::{
-    Account, Callback, Clock, MemoryRoster, MemorySpill, MemoryStore, Provider, Saying, Submission,
+    Account, Callback, Clock, Guard, MemoryRoster, MemorySpill, MemoryStore, Params, Provider, Saying,
+    Submission,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,6 +36,10 @@ impl Provider for Prompt {
         };
         let goods = Goods::text(format!("token-{site}"));
         SubmitOutcome::Answered(Delivery { goods, solved_at: None, cost: Some(Money(2990)) })
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {

@@ -8,7 +8,7 @@ use quittance_lifecycle::{
     Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Value,
     Word,
 };
-use quittance_ports::{Account, Callback, Provider, Saying, Submission, Threads};
+use quittance_ports::{Account, Callback, Guard, Params, Provider, Saying, Submission, Threads};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -77,6 +77,10 @@ impl Provider for Scripted {
             key if key.starts_with("doubt") => SubmitOutcome::InDoubt(Evidence::default()),
             _ => SubmitOutcome::Accepted { task: "7".into() },
         }
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {

@@ -12,6 +12,12 @@ pub(super) fn squeezed(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
+/// Whether one is most likely meant to be the other, if both are short.
+fn is_near_and_short(typed: &str, known: &str) -> bool {
+    let is_short = (3..=4).contains(&known.chars().count().min(typed.chars().count()));
+    is_short && typed.chars().next() == known.chars().next() && strsim::osa_distance(typed, known) <= 1
+}
+
 /// Whether one is most likely meant to be the other.
 fn is_near(typed: &str, known: &str) -> bool {
     let most = match known.chars().count().min(typed.chars().count()) {
@@ -31,7 +37,8 @@ pub(super) fn kind(name: &str) -> Option<String> {
     let kinds = quittance_catalog::kinds().map(|kind| kind.name.into_owned());
     let methods = method::methods().map(str::to_owned);
     let types = task::types().map(str::to_owned);
-    let near = kinds.chain(methods).chain(types).filter(|known| is_near(&typed, &squeezed(known)));
+    let is_meant = |known: &str| is_near(&typed, known) || is_near_and_short(&typed, known);
+    let near = kinds.chain(methods).chain(types).filter(|known| is_meant(&squeezed(known)));
     near.min_by_key(|known| strsim::osa_distance(&typed, &squeezed(known)))
 }
 
@@ -45,8 +52,8 @@ pub(super) fn check_names(kind: &Kind, params: &BTreeMap<String, Param>) -> Resu
             continue;
         }
         let typed = squeezed(name);
-        let fields = kind.fields.iter().map(|field| field.name).chain(kind.address_fields.iter().copied());
-        let ours = fields.chain(kind.hosts.plain.iter().copied());
+        let fields = kind.fields.iter().map(|field| field.name);
+        let ours = fields.chain(kind.hosts.roles.iter().map(|(name, _)| *name));
         let all = ours.chain(task::wire_names(&kind.name)).chain(CONTROL.iter().copied());
         let near = all.filter(|known| is_near(&typed, &squeezed(known)));
         if let Some(meant) = near.min_by_key(|known| strsim::osa_distance(&typed, &squeezed(known))) {

@@ -63,13 +63,34 @@ fn a_parameter_that_makes_it_another_kind_makes_it_that_kind() {
         ("image", ("canvas", "1"), "canvas"),
         ("image", ("grid_size", "3x3"), "grid"),
         ("geetest", ("version", "4"), "geetest_v4"),
+        ("geetest", ("version", "4.00"), "geetest_v4"),
+        ("geetest", ("version", "04"), "geetest_v4"),
+        ("geetest", ("version", "+4"), "geetest_v4"),
+        ("geetest", ("version", "4abc"), "geetest_v4"),
+        ("geetest", ("version", "[4]"), "geetest_v4"),
+        ("recaptcha_v2", ("version", "03"), "recaptcha_v3"),
+        ("recaptcha_v2", ("version", "+3"), "recaptcha_v3"),
+        ("recaptcha_v2", ("version", "3.00"), "recaptcha_v3"),
+        ("recaptcha_v2", ("version", "v3\u{200b}"), "recaptcha_v3"),
+        ("recaptcha_v2", ("version", "v3;"), "recaptcha_v3"),
+        ("recaptcha_v2", ("version", "[\"v3\"]"), "recaptcha_v3"),
+        ("recaptcha_v2", ("version", "v2"), "recaptcha_v2"),
+        ("geetest", ("version", "3"), "geetest"),
+        ("turnstile", ("cloudflareTaskType", "wait_room"), "cloudflare_challenge"),
+        ("turnstile", ("cloudflareTaskType", " CF_Clearance"), "cloudflare_challenge"),
+        ("turnstile", ("cloudflareTaskType", "token"), "turnstile"),
         ("turnstile", ("cloudflareTaskType", "cf_clearance"), "cloudflare_challenge"),
     ] {
         assert_eq!(meant(kind, &[page, tell]).map(|(kind, _)| kind), Ok(other.to_owned()), "{kind} {tell:?}");
     }
+    for (kind, version) in [("recaptcha_v2", "v4"), ("recaptcha_v2", "beta"), ("geetest", "5")] {
+        let refused = meant(kind, &[page, ("version", version)]);
+        assert!(matches!(refused, Err(BadRequest::NoSuchVersion { .. })), "{kind} {version}: {refused:?}");
+    }
     for (kind, tell) in [
         ("recaptcha_v3", ("version", "v2")),
         ("coordinates", ("recaptcha", "1")),
+        ("cloudflare_challenge", ("cloudflareTaskType", "token")),
         ("recaptcha_v2", ("version[]", "v3")),
         ("image", ("Coordinates_Captcha", "1")),
     ] {
@@ -91,6 +112,11 @@ fn what_is_nearly_a_known_name_is_refused_with_the_name_that_was_meant() {
         ("hcapcha", "hcaptcha"),
         ("TurnstileTaskProxles", "TurnstileTaskProxyless"),
         ("userrecapcha", "userrecaptcha"),
+        ("imge", "image"),
+        ("lemn", "lemin"),
+        ("tpsd", "tspd"),
+        ("cappy", "capy"),
+        ("gird", "grid"),
     ] {
         match meant(typed, &[]) {
             Err(BadRequest::MisspeltKind { meant, .. }) => assert_eq!(meant, right, "{typed}"),

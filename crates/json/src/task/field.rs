@@ -84,8 +84,8 @@ pub(super) fn read(shape: Shape, value: &Value) -> Option<Option<Param>> {
             _ => said,
         },
         Shape::Host if !said.contains("://") => format!("https://{said}"),
-        Shape::Cookies => recut(&said, '=', ':', ";"),
-        Shape::Text | Shape::Number | Shape::Host => said,
+        Shape::Cookies if !is_list(&said) => recut(&said, '=', ':', ";"),
+        Shape::Text | Shape::Number | Shape::Host | Shape::Cookies => said,
     };
     Some(Some(Param::Text(said)))
 }
@@ -105,10 +105,24 @@ pub(super) fn write(shape: Option<Shape>, param: &Param) -> Option<Value> {
         },
         Some(Shape::Number) => number(text).unwrap_or_else(|| Value::from(text.as_str())),
         Some(Shape::Host) => Value::from(text.strip_prefix("https://").unwrap_or(text)),
-        Some(Shape::Cookies) => Value::String(recut(text, ':', '=', "; ")),
-        Some(Shape::Text | Shape::File) => Value::from(text.as_str()),
+        Some(Shape::Text | Shape::File | Shape::Cookies) => Value::from(text.as_str()),
         None => typed(text),
     })
+}
+
+/// Cookies as the wire has them: pairs in one text, or a list, which not all take; nothing at all, if it cannot be written.
+pub(super) fn write_cookies(param: &Param, takes_lists: bool) -> Option<Option<Value>> {
+    match write(Some(Shape::Text), param) {
+        Some(Value::String(text)) if is_list(&text) => {
+            serde_json::from_str(&text).ok().filter(|_| takes_lists).map(Some)
+        }
+        Some(Value::String(text)) => Some(Some(Value::String(recut(&text, ':', '=', "; ")))),
+        other => Some(other),
+    }
+}
+
+fn is_list(text: &str) -> bool {
+    text.trim_start().starts_with(['[', '{'])
 }
 
 /// Whether it is text that would be taken for something else if nobody remembered.

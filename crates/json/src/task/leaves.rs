@@ -15,7 +15,7 @@ pub struct Leaf {
     /// As the wire has it; a point leads into an object.
     pub name: String,
     /// The parameter that it is; none, if nothing is known about it.
-    pub param: Option<&'static str>,
+    pub param: Option<String>,
     /// What it says, as text; what nothing is known about is JSON, with all names that are in it.
     pub value: String,
 }
@@ -39,17 +39,20 @@ pub fn leaves(
         if row.is_mark(&name, &value) || (name == "type" && !row.kind.is_empty()) {
             continue;
         }
+        if proxy::is_field(&name) {
+            continue;
+        }
         let param = match row.name_of(&name) {
-            Some(known) => Some(known.ours),
-            None if proxy::is_field(&name) => Some("proxy"),
+            Some(known) => Some(known.ours.to_owned()),
             // Ours, which the classic protocol does not have.
-            None if matches!(name.as_str(), "minScore") => Some("min_score"),
-            None if name == "languagePool" => Some("languagePool"),
-            None => None,
+            None if matches!(name.as_str(), "minScore") => Some("min_score".to_owned()),
+            // What has no other name on the wire has its own.
+            None => params.contains_key(&name).then(|| name.clone()),
         };
         let value = field::text(&value).unwrap_or_default();
         leaves.push(Leaf { name, param, value });
     }
+    leaves.extend(proxy::leaves(task));
     leaves
 }
 
@@ -77,6 +80,14 @@ pub(crate) fn types() -> impl Iterator<Item = &'static str> {
 pub(crate) fn stems(name: &str) -> bool {
     let stem = stem_of(name);
     types().any(|known| stem_of(known) == stem)
+}
+
+/// Fields that say which sort of a kind it is, with what they say; anything else would make it another kind.
+pub(crate) fn sorts(kind: &str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    let known = |row: &'static Row| {
+        row.told_by.iter().filter(|(path, _)| row.name_of(path).is_some_and(|name| name.ours == *path))
+    };
+    rows(kind).flat_map(known).filter_map(|(path, said)| Some((*path, (*said)?)))
 }
 
 /// What makes a task of the type that `kind` has one of another kind.

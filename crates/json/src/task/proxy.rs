@@ -1,6 +1,8 @@
 //! One proxy, three ways to write it: five fields, one text of CapSolver's, and the classic `login:pass@host:port` beside a
 //! type in capitals, which is ours. The same proxy must not make two orders.
 
+use super::field::text;
+use super::leaves::Leaf;
 use quittance_lifecycle::Value as Param;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -44,18 +46,32 @@ pub(crate) fn understand(task: &Map<String, Value>, params: &mut BTreeMap<String
     }
 }
 
+/// The type that a scheme means. That the proxy looks up names itself (`socks5h`) has no word in the protocols.
+fn type_of(scheme: &str) -> Option<&'static str> {
+    const SCHEMES: [(&str, &str); 6] = [
+        ("http", "http"),
+        ("https", "https"),
+        ("socks4", "socks4"),
+        ("socks4a", "socks4"),
+        ("socks5", "socks5"),
+        ("socks5h", "socks5"),
+    ];
+    SCHEMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(scheme)).map(|(_, kind)| *kind)
+}
+
 /// `http:host:port:login:pass`, the same without the type, an address, or already ours.
-fn one_text(text: &str) -> (String, Option<String>) {
-    if let Some((kind, rest)) = text.split_once("://") {
-        return (rest.trim_end_matches('/').to_owned(), Some(kind.to_owned()));
+pub(crate) fn one_text(text: &str) -> (String, Option<String>) {
+    let text = text.trim();
+    if let Some((kind, rest)) = text.split_once("://")
+        && let Some(kind) = type_of(kind)
+    {
+        return (rest.strip_suffix('/').unwrap_or(rest).to_owned(), Some(kind.to_owned()));
     }
     if text.contains('@') {
         return (text.to_owned(), None);
     }
     let (kind, rest) = match text.split_once(':') {
-        Some((kind, rest)) if matches!(kind, "http" | "https" | "socks4" | "socks5") => {
-            (Some(kind.to_owned()), rest)
-        }
+        Some((kind, rest)) if type_of(kind).is_some() => (type_of(kind).map(str::to_owned), rest),
         _ => (None, text),
     };
     let proxy = match rest.split(':').collect::<Vec<_>>()[..] {
@@ -65,15 +81,30 @@ fn one_text(text: &str) -> (String, Option<String>) {
     (proxy, kind)
 }
 
+/// What the check of a task has to see of the five fields. The login and the password are between the provider and the proxy.
+pub(super) fn leaves(task: &Map<String, Value>) -> Vec<Leaf> {
+    let said = |name: &str| task.get(name).and_then(text).unwrap_or_default();
+    let leaf = |name: &str, param: Option<&str>, value: String| {
+        (task.contains_key(name)).then(|| Leaf {
+            name: name.to_owned(),
+            param: param.map(str::to_owned),
+            value,
+        })
+    };
+    let host = said(FIELDS[1]);
+    // With a login in it, it is not the host that the proxy was taken apart into.
+    let param = (!host.contains('@')).then_some("proxy");
+    let place = leaf(FIELDS[1], param, format!("{host}:{}", said(FIELDS[2])));
+    [leaf(FIELDS[0], Some("proxytype"), said(FIELDS[0])), place].into_iter().flatten().collect()
+}
+
 /// The five fields, or nothing if it is not written so that it can be taken apart.
 pub(super) fn spell(proxy: &str, kind: Option<&str>) -> Option<Map<String, Value>> {
-    let (kind, proxy) = match proxy.split_once("://") {
-        Some((said, proxy)) => (kind.unwrap_or(said), proxy),
-        None => (kind.unwrap_or("http"), proxy),
-    };
+    let (proxy, said) = one_text(proxy);
+    let kind = kind.or(said.as_deref()).unwrap_or("http");
     let (account, place) = match proxy.rsplit_once('@') {
         Some((account, place)) => (Some(account), place),
-        None => (None, proxy),
+        None => (None, proxy.as_str()),
     };
     let (host, port) = place.rsplit_once(':')?;
     let port: u16 = port.parse().ok()?;

@@ -72,6 +72,11 @@ pub(super) const TABLE: &[Row] = &[
             name("data", "enterprisePayload.rqdata"),
             name("data", "data"),
             name("domain", "apiDomain"),
+            name("endpoint", "enterprisePayload.endpoint"),
+            name("apiEndpoint", "enterprisePayload.apiEndpoint"),
+            name("reportapi", "enterprisePayload.reportapi"),
+            name("assethost", "enterprisePayload.assethost"),
+            name("imghost", "enterprisePayload.imghost"),
         ],
         elsewhere: &[(Flavour::CapMonster, "data", "data")],
         ..PLAIN
@@ -79,9 +84,10 @@ pub(super) const TABLE: &[Row] = &[
     Row {
         kind: "cloudflare_challenge",
         types: ("TurnstileTask", "TurnstileTask"),
-        told_by: &[("cloudflareTaskType", Some("cf_clearance"))],
+        told_by: &[("cloudflareTaskType", Some("cf_clearance")), ("cloudflareTaskType", Some("wait_room"))],
         marks: &[("cloudflareTaskType", "cf_clearance", Shape::Text)],
         only: &[Flavour::CapMonster],
+        names: &[name("cloudflareTaskType", "cloudflareTaskType"), SITEKEY],
         ..PLAIN
     },
     Row { kind: "cloudflare_challenge", types: ("AntiCloudflareTask", "AntiCloudflareTask"), ..PLAIN },
@@ -337,6 +343,19 @@ pub(super) const TABLE: &[Row] = &[
         kind: "atb_captcha",
         types: ("AtbCaptchaTask", "AtbCaptchaTaskProxyless"),
         names: &[name("app_id", "appId"), name("api_server", "apiServer")],
+        ..PLAIN
+    },
+    Row {
+        kind: "datadome",
+        types: ("CustomTask", "CustomTask"),
+        told_by: &[("class", Some("DataDome"))],
+        marks: &[("class", "DataDome", Shape::Text)],
+        only: &[Flavour::CapMonster],
+        names: &[
+            name("captcha_url", "metadata.captchaUrl"),
+            name("captcha_url", "captchaUrl"),
+            name("datadome_cookie", "metadata.datadomeCookie"),
+        ],
         ..PLAIN
     },
     Row {

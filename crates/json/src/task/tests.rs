@@ -36,6 +36,7 @@ fn every_kind_of_the_catalog_comes_back_as_it_went() {
                         (_, "proxytype") => Param::from("SOCKS5"),
                         (_, "cookies") => Param::from("a:b;c:d=e"),
                         (_, "surl") => Param::from("https://client-api.example.com"),
+                        (_, "cloudflareTaskType") => Param::from("wait_room"),
                         (_, "min_score") => Param::from("0.7"),
                         (_, "enterprise" | "invisible" | "regsense" | "phrase") => Param::from("1"),
                         _ => Param::Text(format!("{}+/ &=", field.name)),

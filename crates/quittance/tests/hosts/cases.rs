@@ -1,6 +1,6 @@
 //! Tasks, most of them with a host hidden somewhere that is not listed.
 
-use crate::hide::hidden;
+use crate::hide::{Form, bare, base64, glued, hidden, in_bytes};
 use serde_json::{Map, Value, json};
 
 /// Numbers that follow from a seed.
@@ -76,6 +76,11 @@ const SORTS: &[Sort] = &[
         )),
     },
     Sort {
+        names: ["image", "base64", "ImageToTextTask"],
+        fields: &[("body", "body", PICTURE)],
+        vendor: None,
+    },
+    Sort {
         names: ["BrandNewTask", "brandnew", "BrandNewTask"],
         fields: &[("token", "token", "abc123")],
         vendor: None,
@@ -87,6 +92,10 @@ const SORTS: &[Sort] = &[
     },
 ];
 
+/// Stands for a file of some bytes.
+const PICTURE: &str = "";
+
+/// None of them is a key or a token of any kind above: in such a one, a host with a path and no scheme is not looked for.
 const PAGE_NAMES: &[&str] = &[
     "pageurl",
     "websiteURL",
@@ -108,7 +117,7 @@ const PAGE_NAMES: &[&str] = &[
     "pageurl\u{0}",
     "x",
     "metadata",
-    "data",
+    "payload",
     "s",
     "initParameters",
     "enterprisePayload",
@@ -128,9 +137,14 @@ enum Place {
     InTheQuery,
     InAName,
     InTheKind,
+    /// As bytes that are no text.
+    InBytes,
+    AsProxy,
+    /// Where a word or a number is expected.
+    InASmallField,
 }
 
-const PLACES: [Place; 12] = [
+const PLACES: [Place; 16] = [
     Place::Nowhere,
     Place::Nowhere,
     Place::Beside,
@@ -141,8 +155,12 @@ const PLACES: [Place; 12] = [
     Place::Nested,
     Place::InAKnownField,
     Place::AsVendor,
+    Place::AsVendor,
     Place::InTheQuery,
     Place::InAName,
+    Place::InBytes,
+    Place::AsProxy,
+    Place::InASmallField,
 ];
 
 #[derive(Debug)]
@@ -171,10 +189,16 @@ impl Case {
         let page = format!("https://shop.example.org/login?n={number:x}");
         case.put("pageurl", "websiteURL", page.clone());
         for (ours, theirs, value) in sort.fields {
-            case.put(ours, theirs, format!("{value}{number:x}"));
+            match *value {
+                PICTURE => case.put(ours, theirs, picture(number)),
+                value => case.put(ours, theirs, format!("{value}{number:x}")),
+            }
         }
         if let Some((ours, theirs, value)) = sort.vendor.filter(|_| dice.below(2) == 0) {
             case.put(ours, theirs, value.to_owned());
+        }
+        if dice.below(6) == 0 {
+            case.put("proxy", "proxy", "user:p@ss/w0rd#1@203.0.113.7:823");
         }
         case.hide(dice, sort, &page);
         case
@@ -190,14 +214,14 @@ impl Case {
         let name = *dice.one_of(PAGE_NAMES);
         match self.place {
             Place::Nowhere => {}
-            Place::Beside => self.put(name, name, hidden(dice, false)),
+            Place::Beside => self.put(name, name, hidden(dice, Form::Any)),
             Place::Instead => {
                 self.ours.remove("pageurl");
                 self.theirs.remove("websiteURL");
-                self.put(name, name, hidden(dice, false));
+                self.put(name, name, hidden(dice, Form::Any));
             }
             Place::Nested => {
-                let address = hidden(dice, false);
+                let address = hidden(dice, Form::Any);
                 let inner = *dice.one_of(PAGE_NAMES);
                 let value = match dice.below(4) {
                     0 => json!({ inner: address }),
@@ -209,21 +233,46 @@ impl Case {
             }
             Place::InAKnownField => {
                 let (ours, theirs, _) = dice.one_of(sort.fields);
-                self.put(ours, theirs, hidden(dice, true));
+                let value = if dice.below(4) == 0 { bare(dice) } else { hidden(dice, Form::Wrapped) };
+                self.put(ours, theirs, value);
             }
             Place::AsVendor => match sort.vendor {
-                Some((ours, theirs, _)) => self.put(ours, theirs, hidden(dice, true)),
-                None => self.put("userAgent", "userAgent", hidden(dice, true)),
+                Some((ours, theirs, listed)) if dice.below(2) == 0 => {
+                    let listed = listed.trim_start_matches("https://").split('/').next().unwrap_or(listed);
+                    self.put(ours, theirs, glued(dice, listed));
+                }
+                Some((ours, theirs, _)) => self.put(ours, theirs, hidden(dice, Form::Address)),
+                None => self.put("userAgent", "userAgent", hidden(dice, Form::Address)),
             },
             Place::InTheQuery => {
-                let page = format!("{page}&next={}", hidden(dice, true).trim());
+                let page = format!("{page}&next={}", hidden(dice, Form::Address).trim());
                 self.put("pageurl", "websiteURL", page);
             }
             Place::InAName => {
-                let name = hidden(dice, true);
+                let name = hidden(dice, Form::Address);
                 self.put(&name, &name, "1");
             }
-            Place::InTheKind => self.method = hidden(dice, true),
+            Place::InTheKind => self.method = hidden(dice, Form::Address),
+            Place::InBytes => {
+                let name = *dice.one_of(PAGE_NAMES);
+                self.put(name, name, json!({ "base64": in_bytes(dice) }));
+            }
+            Place::AsProxy => {
+                let host = bare(dice);
+                let (name, value) = match dice.below(5) {
+                    0 => ("proxytype", hidden(dice, Form::Any)),
+                    1 => ("proxy", format!("https://{host}/")),
+                    2 => ("proxy", format!("https:{host}/login?x=@203.0.113.7:80")),
+                    3 => ("proxy", format!("{host}/login")),
+                    _ => ("proxyAddress", format!("https://{host}/")),
+                };
+                self.put(name, name, value);
+            }
+            Place::InASmallField => {
+                let name = *dice.one_of(&["lang", "language", "languagePool", "image_base64_1"]);
+                let value = if dice.below(2) == 0 { bare(dice) } else { hidden(dice, Form::Address) };
+                self.put(name, name, value);
+            }
         }
     }
 
@@ -231,4 +280,16 @@ impl Case {
     pub(crate) fn is_honest(&self) -> bool {
         self.place == Place::Nowhere
     }
+}
+
+/// A file of bytes that are no text; another one for each number.
+fn picture(number: u64) -> Value {
+    let bytes: Vec<u8> =
+        (0..120_u64).map(|at| (number.rotate_left(7) ^ (at * 151)).to_le_bytes()[0] | 0x80).collect();
+    json!({ "base64": base64(&[&bytes, format!("{number:x}").as_bytes()].concat()) })
+}
+
+/// The base64 of a value that is bytes.
+pub(crate) fn bytes_in(value: &Value) -> Option<&str> {
+    value.as_object().filter(|object| object.len() == 1)?.get("base64")?.as_str()
 }

@@ -5,10 +5,10 @@ use crate::cases::Dice;
 /// In every host that is not listed, however it is spelled, and in nothing else.
 pub(crate) const MARK: &str = "evilmark";
 
-fn base64(text: &str) -> String {
+pub(crate) fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();
-    for three in text.as_bytes().chunks(3) {
+    for three in bytes.chunks(3) {
         let sum =
             three.iter().fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
         for place in 0..4 {
@@ -17,6 +17,20 @@ fn base64(text: &str) -> String {
         }
     }
     out
+}
+
+pub(crate) fn unbase64(text: &str) -> Option<Vec<u8>> {
+    let (mut bits, mut sum, mut out) = (0, 0_usize, Vec::new());
+    for c in text.trim_end_matches('=').chars() {
+        let value = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".find(c)?;
+        sum = (sum << 6 | value) & 0xff_ffff;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            out.push((sum >> bits).to_le_bytes()[0]);
+        }
+    }
+    Some(out)
 }
 
 fn percent(text: &str, all: bool) -> String {
@@ -36,48 +50,140 @@ fn host(dice: &mut Dice) -> String {
         "evilmark-ü.net",
         "evilmark.co.uk",
     ]);
-    match dice.below(8) {
-        0 => host
-            .chars()
-            .map(|c| if c.is_ascii_lowercase() { char::from_u32(u32::from(c) + 0xfee0).unwrap() } else { c })
-            .collect(),
+    let wide = |c: char| {
+        if c.is_ascii_lowercase() { char::from_u32(u32::from(c) + 0xfee0).unwrap() } else { c }
+    };
+    match dice.below(16) {
+        0 => host.chars().map(wide).collect(),
         1 => host.replace('.', "\u{3002}"),
         2 => host.replace("evil", "ev\u{ad}il"),
         3 => host.replace("evil", "ev\til"),
+        // Readers leave these out; most of them are no letters, so a scan for names stops at them.
+        4 => host.replace(".n", ".\u{e0100}n"),
+        5 => host.replace(".n", ".n\u{1bca0}"),
+        6 => host.replace(".n", ".n\u{61c}"),
+        7 => host.replace('.', "&#46"),
+        8 => host.replace(".n", ".n&Tab;"),
+        9 => host.replace(".n", ".n\\t"),
         _ => host.to_owned(),
     }
 }
 
-/// An address or a bare host, written in an odd way; addresses only, if `is_address`.
-pub(crate) fn hidden(dice: &mut Dice, is_address: bool) -> String {
+/// An address that is not listed, in numbers.
+pub(crate) const NUMBERS: [&str; 7] = [
+    "0x5db8d822",
+    "1572395042",
+    "93.12113954",
+    "0135.0270.0330.042",
+    "0x5d.0xb8.0xd8.0x22",
+    "93.184.216.34",
+    "[2606:2800:220:1::1]",
+];
+
+/// What a hidden text may be, from what is an address for every reader to what is one for some.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Address,
+    /// Or that in base64.
+    Wrapped,
+    /// Or a bare host.
+    Any,
+}
+
+type Write = fn(&str) -> String;
+
+const ADDRESSES: &[Write] = &[
+    |host| format!("https://{host}/"),
+    |host| format!("HTTP://{host}:8443/login?x=1#y"),
+    |host| format!("https://{host}\\"),
+    |host| format!("https:\\\\{host}\\x"),
+    |host| format!("https:/{host}/"),
+    |host| format!("https:///{host}/"),
+    |host| format!("https://shop.example.org@{host}/"),
+    |host| format!("https://shop.example.org\\@{host}/"),
+    |host| format!("https://{host}@shop.example.org/"),
+    |host| format!("ht\ntps://{host}/"),
+    |host| format!("ftp://{host}/x"),
+    |host| format!("//{host}/"),
+    |host| format!("https:{host}/"),
+    |host| format!("{{\"websiteURL\":\"https:\\/\\/{host}\\/\"}}"),
+    |host| format!("https://shop.example.org/?u=https://{host}/"),
+];
+
+const WRAPPED: &[Write] = &[
+    |host| base64(format!("https://{host}/").as_bytes()),
+    |host| base64(base64(format!("https://{host}/").as_bytes()).as_bytes()),
+    |host| base64(format!("https://{host}/\0").as_bytes()),
+    |host| base64(&[format!("https://{host}/").as_bytes(), b"\xff"].concat()),
+    |host| base64(&format!("https://{host}/").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>()),
+    // Some readers of base64 leave out what is none.
+    |host| base64(format!("https://{host}/").as_bytes()).replacen('H', "*H", 1),
+    |host| {
+        format!("eyJhbGciOiJIUzI1NiJ9.{}.c2ln", base64(format!("{{\"u\":\"https://{host}/\"}}").as_bytes()))
+    },
+];
+
+const BARE: &[Write] = &[
+    |host| host.to_owned(),
+    |host| format!("{host}/login"),
+    |host| format!("user@{host}"),
+    |host| format!("[\"{host}\"]"),
+    |host| format!("{{\"a\":{{\"b\":[\"{host}\"]}}}}"),
+    |host| base64(base64(host.as_bytes()).as_bytes()),
+];
+
+/// An address in numbers, as a reader that wants an address takes it.
+const IN_NUMBERS: &[Write] =
+    &[|host| format!("https://{host}/"), |host| format!("//{host}/"), |host| format!("http:{host}")];
+
+/// A host behind one that is listed, with something between them that ends a host for one reader and not for another.
+pub(crate) fn glued(dice: &mut Dice, listed: &str) -> String {
     let host = host(dice);
-    let forms: &[fn(&str) -> String] = &[
-        |host| format!("https://{host}/"),
-        |host| format!("HTTP://{host}:8443/login?x=1#y"),
-        |host| format!("https://{host}\\"),
-        |host| format!("https:\\\\{host}\\x"),
-        |host| format!("https:/{host}/"),
-        |host| format!("https:///{host}/"),
-        |host| format!("https://shop.example.org@{host}/"),
-        |host| format!("https://shop.example.org\\@{host}/"),
-        |host| format!("https://{host}@shop.example.org/"),
-        |host| format!("ht\ntps://{host}/"),
-        |host| format!("ftp://{host}/x"),
-        |host| format!("//{host}/"),
-        |host| format!("https:{host}/"),
-        |host| format!("{{\"websiteURL\":\"https:\\/\\/{host}\\/\"}}"),
-        |host| format!("https://shop.example.org/?u=https://{host}/"),
-        // Without a scheme it is an address only where anything may be one.
-        |host| host.to_owned(),
-        |host| format!("{host}/login"),
-        |host| format!("user@{host}"),
-        |host| format!("[\"{host}\"]"),
-        |host| format!("{{\"a\":{{\"b\":[\"{host}\"]}}}}"),
-        |host| base64(&format!("https://{host}/")),
-        |host| base64(&base64(host)),
-    ];
-    let count = if is_address { 15 } else { forms.len() };
-    let mut text = forms[dice.below(count)](&host);
+    let between = *dice.one_of(&["&", ";", "=", "(", "`", ",", "|"]);
+    let (scheme, point) = (*dice.one_of(&["https://", ""]), *dice.one_of(&[".", ""]));
+    match scheme {
+        "" => format!("{listed}{between}{point}{host}"),
+        scheme => format!("{scheme}{listed}{between}.{host}/x"),
+    }
+}
+
+/// An address or a bare host, written in an odd way.
+pub(crate) fn hidden(dice: &mut Dice, form: Form) -> String {
+    let text = match dice.below(8) {
+        0 => {
+            let number = *dice.one_of(&NUMBERS);
+            match dice.below(5) {
+                0 if form == Form::Any && number.contains('[') => format!("{number}/x"),
+                0 if form == Form::Any => "x/93.184.216.34/".to_owned(),
+                _ => dice.one_of(IN_NUMBERS)(number),
+            }
+        }
+        1 => format!("https{}", glued(dice, "://shop.example.org").trim_start_matches("https://")),
+        _ => {
+            let more = match form {
+                Form::Address => [&[][..], &[]],
+                Form::Wrapped => [WRAPPED, &[]],
+                Form::Any => [WRAPPED, BARE],
+            };
+            let forms: Vec<Write> = ADDRESSES.iter().chain(more.into_iter().flatten()).copied().collect();
+            dice.one_of(&forms)(&host(dice))
+        }
+    };
+    wrapped(dice, text)
+}
+
+/// The host alone.
+pub(crate) fn bare(dice: &mut Dice) -> String {
+    let host = host(dice);
+    wrapped(dice, host)
+}
+
+/// The address in bytes that are no text.
+pub(crate) fn in_bytes(dice: &mut Dice) -> String {
+    base64(&[format!("https://{}/", host(dice)).as_bytes(), b"\xff"].concat())
+}
+
+fn wrapped(dice: &mut Dice, mut text: String) -> String {
     for _ in 0..dice.below(3) {
         text = match dice.below(8) {
             0 => format!(" {text}"),

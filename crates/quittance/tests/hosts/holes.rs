@@ -7,7 +7,7 @@ use quittance::lifecycle::terms::page_host;
 use quittance::lifecycle::{Fault, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Value};
 use quittance::targets::NotAllowed;
 use quittance_engine::inspect::{Inspection, Step, inspect};
-use quittance_ports::{Account, Callback, Penalty, Provider, Saying, Submission, TaskField};
+use quittance_ports::{Account, Callback, Guard, Params, Penalty, Provider, Saying, Submission, TaskField};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,6 +90,10 @@ impl Provider for Overwriting {
             terms.params.insert("pageurl".to_owned(), page);
         }
         self.inner.submit(Submission { terms: &terms, ..submission }).await
+    }
+
+    fn preview(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<(), String> {
+        if self.is_on { Ok(()) } else { self.inner.preview(kind, params, guard) }
     }
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {

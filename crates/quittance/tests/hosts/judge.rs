@@ -1,7 +1,7 @@
 //! What a provider might make of a request, for the judge alone: it shares no code with what it judges. Every layer that can be
 //! taken off is taken off, in any order, and the mark is looked for below each.
 
-use crate::hide::MARK;
+use crate::hide::{MARK, NUMBERS, unbase64};
 use std::collections::BTreeSet;
 
 const READINGS_MAX: usize = 400;
@@ -38,6 +38,7 @@ fn unescape(text: &str) -> String {
     let mut out = text
         .replace("\\/", "/")
         .replace("&#47;", "/")
+        .replace("&Tab;", "")
         .replace("\\t", "")
         .replace("\\n", "")
         .replace("\\r", "");
@@ -52,20 +53,6 @@ fn unescape(text: &str) -> String {
     out
 }
 
-fn unbase64(run: &str) -> Option<String> {
-    let value = |c: char| "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".find(c);
-    let (mut bits, mut sum, mut out) = (0, 0_usize, Vec::new());
-    for c in run.chars() {
-        sum = (sum << 6 | value(c)?) & 0xff_ffff;
-        bits += 6;
-        if bits >= 8 {
-            bits -= 8;
-            out.push((sum >> bits).to_le_bytes()[0]);
-        }
-    }
-    String::from_utf8(out).ok()
-}
-
 /// Whether anything in it names a host that is not listed.
 pub(crate) fn names_the_mark(text: &str) -> bool {
     let mut seen = BTreeSet::new();
@@ -74,14 +61,17 @@ pub(crate) fn names_the_mark(text: &str) -> bool {
         if seen.len() > READINGS_MAX || !seen.insert(text.clone()) {
             continue;
         }
-        if plain(&text).contains(MARK) {
+        let plain = plain(&text);
+        if plain.contains(MARK) || NUMBERS.iter().any(|number| plain.contains(number)) {
             return true;
         }
         waiting.push(unpercent(&text));
         waiting.push(unpercent(&text.replace('+', " ")));
         waiting.push(unescape(&text));
-        let runs = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/')));
-        waiting.extend(runs.filter(|run| run.len() >= 12).filter_map(unbase64));
+        let runs = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '*')));
+        let runs = runs.map(|run| run.replace('*', "")).filter(|run| run.len() >= 12);
+        let decoded = runs.filter_map(|run| unbase64(&run));
+        waiting.extend(decoded.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
     }
     false
 }
@@ -90,7 +80,7 @@ pub(crate) fn names_the_mark(text: &str) -> bool {
 fn the_judge_sees_every_hiding_place_that_the_fuzz_knows() {
     let mut dice = crate::cases::Dice::new(7);
     for _ in 0..20_000 {
-        let text = crate::hide::hidden(&mut dice, false);
+        let text = crate::hide::hidden(&mut dice, crate::hide::Form::Any);
         assert!(names_the_mark(&text), "{text:?}");
     }
 }

@@ -1,24 +1,11 @@
 //! Dead letters as somebody might write them by hand: an export can be edited.
 
+use crate::cases::bytes_in;
+use crate::hide::{base64, unbase64};
 use quittance::lifecycle::{DeadCause, Draft, Key, KeySettings, Phase, Placement, Policy, Timestamp, Value};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn base64(bytes: &[u8]) -> String {
-    let mut out = String::new();
-    for three in bytes.chunks(3) {
-        let sum =
-            three.iter().fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
-        for place in 0..4 {
-            let letter = BASE64[(sum >> (18 - 6 * place) & 63) as usize];
-            out.push(if place > three.len() { '=' } else { char::from(letter) });
-        }
-    }
-    out
-}
 
 /// The key, and the line of an export.
 pub(crate) fn letter(kind: &str, params: &Map<String, Json>, number: u64) -> (Key, String) {
@@ -33,7 +20,10 @@ pub(crate) fn letter(kind: &str, params: &Map<String, Json>, number: u64) -> (Ke
     let text = |value: &Json| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     terms.params = params
         .iter()
-        .map(|(name, value)| (name.clone(), Value::Text(text(value))))
+        .map(|(name, value)| {
+            let bytes = bytes_in(value).and_then(unbase64).map(Value::Bytes);
+            (name.clone(), bytes.unwrap_or_else(|| Value::Text(text(value))))
+        })
         .collect::<BTreeMap<_, _>>();
     let terms = Arc::new(terms);
     let Placement::Commit { advance, .. } =

@@ -10,6 +10,7 @@ mod hide;
 mod holes;
 mod judge;
 mod letters;
+mod ordinary;
 mod real;
 mod tap;
 mod world;

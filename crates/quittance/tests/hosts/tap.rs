@@ -2,11 +2,13 @@
 
 use crate::judge::names_the_mark;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 #[derive(Clone, Default)]
 pub(crate) struct Tap {
@@ -15,7 +17,7 @@ pub(crate) struct Tap {
 
 #[derive(Default)]
 struct Seen {
-    arrived: AtomicU64,
+    arrived: watch::Sender<u64>,
     leaks: Mutex<Vec<String>>,
 }
 
@@ -55,14 +57,20 @@ impl Tap {
         if !request.contains("in.php") && !request.contains("createTask") {
             return;
         }
-        self.seen.arrived.fetch_add(1, Ordering::Relaxed);
+        self.seen.arrived.send_modify(|arrived| *arrived += 1);
         if names_the_mark(&request) {
             self.seen.leaks.lock().unwrap().push(request);
         }
     }
 
     pub(crate) fn arrived(&self) -> u64 {
-        self.seen.arrived.load(Ordering::Relaxed)
+        *self.seen.arrived.borrow()
+    }
+
+    /// Whether more than these arrive, within some seconds.
+    pub(crate) async fn arrives(&self, before: u64) -> bool {
+        let mut arrived = self.seen.arrived.subscribe();
+        timeout(Duration::from_secs(10), arrived.wait_for(|arrived| *arrived > before)).await.is_ok()
     }
 
     pub(crate) fn leaks(&self) -> Vec<String> {

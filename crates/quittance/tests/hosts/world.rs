@@ -1,6 +1,7 @@
 //! A gateway in front of a tapped mock provider, and a caller that speaks every API.
 
-use crate::cases::{Case, Dice};
+use crate::cases::{Case, Dice, bytes_in};
+use crate::hide::unbase64;
 use crate::holes::{Hole, Overwriting};
 use crate::letters::letter;
 use crate::tap::Tap;
@@ -106,12 +107,32 @@ fn percent(text: &str) -> String {
 }
 
 fn text(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+    value.as_str().or_else(|| bytes_in(value)).map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// As `/v1` takes it: text, or bytes in base64.
+fn params(fields: &Map<String, Value>) -> Map<String, Value> {
+    let one = |value: &Value| if bytes_in(value).is_some() { value.clone() } else { text(value).into() };
+    fields.iter().map(|(name, value)| (name.clone(), one(value))).collect()
 }
 
 pub(crate) fn form(fields: &Map<String, Value>) -> String {
     let pair = |(name, value): (&String, &Value)| format!("{}={}", percent(name), percent(&text(value)));
     fields.iter().map(pair).collect::<Vec<_>>().join("&")
+}
+
+fn multipart(fields: &Map<String, Value>) -> Vec<u8> {
+    let mut body = Vec::new();
+    for (name, value) in fields {
+        let name = name.replace(['"', '\r', '\n', '\0'], "_");
+        let bytes = bytes_in(value).and_then(unbase64);
+        let file = if bytes.is_some() { "; filename=\"a\"" } else { "" };
+        let head = format!("--b\r\nContent-Disposition: form-data; name=\"{name}\"{file}\r\n\r\n");
+        body.extend_from_slice(head.as_bytes());
+        body.extend_from_slice(&bytes.unwrap_or_else(|| text(value).into_bytes()));
+        body.extend_from_slice(b"\r\n");
+    }
+    [body, b"--b--\r\n".to_vec()].concat()
 }
 
 impl Caller {
@@ -140,8 +161,7 @@ impl Caller {
         dice: &mut Dice,
     ) -> (&'static str, bool, String) {
         let kind = if dice.below(3) == 0 { case.task } else { case.kind };
-        let params: Map<String, Value> =
-            fields.iter().map(|(name, value)| (name.clone(), Value::from(text(value)))).collect();
+        let params = params(fields);
         let body = json!({ "kind": kind, "params": params, "reuse": "exclusive" }).to_string();
         let (status, said) = self.call("POST", "/v1/orders", "application/json", body.as_bytes()).await;
         ("v1", status < 300, format!("{body} {said}"))
@@ -157,7 +177,9 @@ impl Caller {
         let method = if dice.below(4) == 0 { case.task } else { &case.method };
         fields.insert("method".into(), method.into());
         fields.insert("key".into(), KEY.into());
-        let (verb, path, kind, body) = match dice.below(4) {
+        // Only this way has bytes.
+        let way = if fields.values().any(|value| bytes_in(value).is_some()) { 3 } else { dice.below(4) };
+        let (verb, path, kind, body) = match way {
             0 => ("GET", format!("/in.php?{}", form(&fields)), "", Vec::new()),
             1 => ("POST", "/in.php".into(), "application/x-www-form-urlencoded", form(&fields).into_bytes()),
             2 => (
@@ -166,24 +188,16 @@ impl Caller {
                 "application/json",
                 Value::Object(fields.clone()).to_string().into_bytes(),
             ),
-            _ => {
-                let part = |(name, value): (&String, &Value)| {
-                    let name = name.replace(['"', '\r', '\n', '\0'], "_");
-                    format!(
-                        "--b\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{}\r\n",
-                        text(value)
-                    )
-                };
-                let body = fields.iter().map(part).collect::<String>() + "--b--\r\n";
-                ("POST", "/in.php".into(), "multipart/form-data; boundary=b", body.into_bytes())
-            }
+            _ => ("POST", "/in.php".into(), "multipart/form-data; boundary=b", multipart(&fields)),
         };
         let (_, said) = self.call(verb, &path, kind, &body).await;
         ("in.php", said.starts_with("OK|"), format!("{} {said}", form(&fields)))
     }
 
     async fn json(&mut self, case: &Case, dice: &mut Dice) -> (&'static str, bool, String) {
-        let mut task = case.theirs.clone();
+        let plain = |value: &Value| bytes_in(value).map_or_else(|| value.clone(), Value::from);
+        let mut task: Map<String, Value> =
+            case.theirs.iter().map(|(name, value)| (name.clone(), plain(value))).collect();
         task.insert("type".into(), if dice.below(8) == 0 { case.method.as_str() } else { case.task }.into());
         let body = json!({ "clientKey": KEY, "task": task }).to_string();
         let path =
@@ -194,8 +208,7 @@ impl Caller {
 
     /// Pools are few, so each is taken away again once it has had the time to buy.
     async fn pool(&mut self, case: &Case, fields: &Map<String, Value>) -> (&'static str, bool, String) {
-        let params: Map<String, Value> =
-            fields.iter().map(|(name, value)| (name.clone(), Value::from(text(value)))).collect();
+        let params = params(fields);
         let body = json!({ "tenant": "default", "kind": case.kind, "params": params, "size": 1 }).to_string();
         let path = format!(
             "/v1/pools/p{}-{}",
@@ -207,8 +220,8 @@ impl Caller {
             tokio::time::sleep(Duration::from_millis(if case.is_honest() { 0 } else { 1500 })).await;
             self.call("DELETE", &path, "", b"").await;
         }
-        // Only what is described can be kept in stock.
-        let is_known = quittance_catalog::kind(case.kind).is_some();
+        // Only what is described and good for one use can be kept in stock.
+        let is_known = quittance_catalog::kind(case.kind).is_some_and(|kind| kind.single_use);
         ("pool", status < 300 || !is_known, format!("{body} {said}"))
     }
 

@@ -8,8 +8,8 @@ use quittance_lifecycle::{
     Target, Timestamp,
 };
 use quittance_ports::{
-    Arrival, Callback, Census, Commit, Day, Due, Line, Provider, Saying, Spill, SpillError, Store,
-    StoreError, Submission, Unreadable, Version, Versioned, Watch, Watchers, Which,
+    Arrival, Callback, Census, Commit, Day, Due, Guard, Line, Params, Provider, Saying, Spill, SpillError,
+    Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Watchers, Which,
 };
 use std::sync::Arc;
 
@@ -217,6 +217,10 @@ impl Provider for WrongProvider {
 
     async fn account(&self) -> Option<quittance_ports::Account> {
         self.provider.account().await
+    }
+
+    fn preview(&self, kind: &str, params: &Params, guard: &Guard<'_>) -> Result<(), String> {
+        self.provider.preview(kind, params, guard)
     }
 
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {

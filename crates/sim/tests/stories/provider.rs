@@ -6,7 +6,7 @@ use quittance_lifecycle::{
     Delivery, Evidence, Fault, FaultClass, Goods, Money, PollOutcome, ReportOutcome, SubmitOutcome, Terms,
     Value,
 };
-use quittance_ports::{Callback, Provider, Saying, Submission};
+use quittance_ports::{Callback, Guard, Params, Provider, Saying, Submission};
 use quittance_sim::executor::Executor;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::pending;
@@ -256,6 +256,10 @@ impl Provider for Script {
             Reply::Refuses(class, code) => SubmitOutcome::Rejected(Fault::new(class, code)),
             Reply::Panics => panic!("this submit panics, as the story says"),
         }
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, tasks: &[String]) -> Vec<(String, PollOutcome)> {

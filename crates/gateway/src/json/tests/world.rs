@@ -18,8 +18,9 @@ use quittance_lifecycle::{
     Target, Timestamp, Word,
 };
 use quittance_ports::{
-    Account, Callback, Census, Commit, Day, Due, Line, MemoryCourier, MemoryRoster, MemorySpill, MemoryStore,
-    Provider, Saying, Store, StoreError, Submission, Unreadable, Version, Versioned, Watch, Which,
+    Account, Callback, Census, Commit, Day, Due, Guard, Line, MemoryCourier, MemoryRoster, MemorySpill,
+    MemoryStore, Params, Provider, Saying, Store, StoreError, Submission, Unreadable, Version, Versioned,
+    Watch, Which,
 };
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -51,6 +52,10 @@ impl Provider for Scripted {
         let mut calls = self.calls.lock().unwrap();
         calls.push(submission.callback.expect("there is an address").to_owned());
         SubmitOutcome::Accepted { task: calls.len().to_string() }
+    }
+
+    fn preview(&self, _: &str, _: &Params, _: &Guard<'_>) -> Result<(), String> {
+        Ok(())
     }
 
     async fn poll(&self, _tasks: &[String]) -> Vec<(String, PollOutcome)> {

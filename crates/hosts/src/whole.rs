@@ -1,0 +1,114 @@
+//! What is an address, or a proxy, and nothing else. It is parsed whole and strictly: what one reader would cut and another would
+//! not is refused.
+
+use crate::decode::is_invisible;
+use crate::{Hosts, Unclear, addresses, canonical};
+use url::{Host, Url};
+
+const SCHEMES: [&str; 2] = ["http://", "https://"];
+/// What may stand in front of a proxy.
+const PROXY_SCHEMES: [&str; 6] = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"];
+
+fn without<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {
+    let start = text.get(..prefix.len())?;
+    start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
+}
+
+/// The hosts of the address of a page: its own, and those of all addresses in it.
+pub fn page(text: &str) -> Result<Hosts, Unclear> {
+    let rest = SCHEMES.iter().find_map(|scheme| without(text, scheme)).ok_or(Unclear::NotAnAddress)?;
+    let host = host_of(rest).ok_or(Unclear::NotAnAddress)?;
+    let mut hosts = addresses(text)?;
+    hosts.insert(host);
+    Ok(hosts)
+}
+
+/// The hosts of an address that may come as a host alone: `https://a.b/c`, `a.b/c`, `a.b`.
+pub fn address(text: &str) -> Result<Hosts, Unclear> {
+    let text = text.trim();
+    if SCHEMES.iter().any(|scheme| without(text, scheme).is_some()) {
+        return page(text);
+    }
+    page(&format!("https://{text}"))
+}
+
+/// Whether it is one address and no list of them.
+pub(crate) fn is_one_address(text: &str) -> bool {
+    let rest = SCHEMES.iter().find_map(|scheme| without(text, scheme));
+    !text.contains([',', ';', '|', '"', '\'', '<', '>', '{', '}'])
+        && rest.is_some_and(|rest| host_of(rest).is_some())
+}
+
+/// The host of an address without its scheme, if all readers see the same.
+fn host_of(rest: &str) -> Option<String> {
+    let is_odd = |c: char| c.is_whitespace() || c.is_control() || c == '\\' || is_invisible(c);
+    let authority = rest.split(['/', '?', '#']).next()?;
+    let is_known =
+        |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_' | '~' | '%' | ':' | '@' | '[' | ']');
+    if rest.contains(is_odd) || !authority.chars().all(is_known) || authority.matches('@').count() > 1 {
+        return None;
+    }
+    let place = authority.rsplit('@').next()?;
+    let (host, _) = place_of(place)?;
+    let parsed = Url::parse(&format!("https://{rest}")).ok()?;
+    (canonical(parsed.host_str()?) == host).then_some(host)
+}
+
+/// A host and its port, if there is one.
+fn place_of(place: &str) -> Option<(String, Option<u16>)> {
+    let (host, port) = match place.find(']') {
+        Some(end) => place.split_at(end + 1),
+        None => place.split_at(place.find(':').unwrap_or(place.len())),
+    };
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '.' | '_');
+    if !host.starts_with('[') && (!host.chars().all(is_name) || !host.contains(char::is_alphanumeric)) {
+        return None;
+    }
+    Host::parse(host).ok()?;
+    let port = match port.strip_prefix(':') {
+        None if port.is_empty() => None,
+        Some(port) if port.bytes().all(|digit| digit.is_ascii_digit()) => Some(port.parse().ok()?),
+        _ => return None,
+    };
+    Some((canonical(host), port))
+}
+
+/// Whether it is `host:port` or `login:password@host:port`, with or without a scheme. The password may hold anything.
+#[must_use]
+pub fn is_proxy(text: &str) -> bool {
+    let scheme = text
+        .split_once("://")
+        .filter(|(scheme, _)| PROXY_SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme)));
+    let rest = scheme.map_or(text, |(_, rest)| rest.strip_suffix('/').unwrap_or(rest));
+    let (login, place) = rest.rsplit_once('@').map_or((None, rest), |(login, place)| (Some(login), place));
+    // `https:a.b/@proxy:80` is an address for some readers.
+    let is_address = |login: &str| {
+        login.split_once(':').is_some_and(|(scheme, _)| {
+            PROXY_SCHEMES.iter().any(|known| known.eq_ignore_ascii_case(scheme.trim()))
+        })
+    };
+    let has_port = place_of(place).is_some_and(|(_, port)| port.is_some_and(|port| port > 0));
+    has_port && !text.contains(char::is_control) && !login.is_some_and(is_address)
+}
+
+/// A document without what its namespaces are called: the values of `xmlns` and `xmlns:name`.
+pub(crate) fn without_namespaces(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("xmlns") {
+        let (before, after) = rest.split_at(at + "xmlns".len());
+        kept.push_str(before);
+        rest = after;
+        let name = after
+            .trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '-' | '_' | '.'));
+        let Some(value) = name.trim_start().strip_prefix('=').map(str::trim_start) else { continue };
+        let Some(quote) = value.chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
+        // A name has none of these; what has may be more than one attribute.
+        let is_odd = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '=' | '<' | '>');
+        if let Some(end) = value[1..].find(is_odd).filter(|end| value[1 + end..].starts_with(quote)) {
+            rest = &value[end + 2..];
+        }
+    }
+    kept.push_str(rest);
+    kept
+}
