@@ -1,6 +1,7 @@
 //! What is not known is not zero: an answer without a price has no cost, and a sum that only lacks prices is not known, wherever
 //! money is shown.
 
+use crate::eventually::eventually;
 use crate::talk::Ask;
 use crate::world::{ADMIN, ANNA, Room, exclusive, path_of};
 use serde_json::{Value, json};
@@ -12,15 +13,11 @@ async fn operator(room: &Room, path: &str) -> Value {
 
 /// Asks until the response is as it should be, and lets a little time pass between.
 async fn until(room: &Room, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
-    for _ in 0..1_000 {
-        let response = operator(room, path).await;
-        if is_so(&response) {
-            return response;
-        }
+    eventually(path, async || {
         room.pass(Duration::from_millis(50));
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    panic!("{path}: {}", operator(room, path).await)
+        Some(operator(room, path).await).filter(&is_so)
+    })
+    .await
 }
 
 /// Buys an answer that comes by callback, which says no price.
