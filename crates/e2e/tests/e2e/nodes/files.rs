@@ -54,7 +54,9 @@ fn files_that_are_deleted_under_the_daemon_are_told_at_once_and_nothing_more_is_
     let mut caller = Caller::of(&node.url);
     alert(&mut caller);
     let listed = caller.get("/v1/admin/dead?limit=100").expect("a node answers").json();
-    assert_eq!(listed["orders"].as_array().map(Vec::len), Some(10), "{listed}");
+    // The order that was refused may have reached the trail before: it is listed, too.
+    let count = listed["orders"].as_array().map_or(0, Vec::len);
+    assert!((10..=11).contains(&count), "{count}: {listed}");
 }
 
 #[test]

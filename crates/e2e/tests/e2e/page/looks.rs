@@ -36,7 +36,8 @@ fn hostile_text_shows_as_text_and_nothing_of_it_runs() {
     sim.script(&json!([{ "on": "in.php", "do": { "code": code } }]));
     // The hostile text reads as a host, and what names a host that is not listed is refused.
     let serve = daemon(&sim, &["targets.allow=window.ran"]);
-    let page = "https://hostile.example.com/<img/src=x/onerror=window.ran=1>?\u{202e}\"'><script>window.ran=1</script>";
+    let page =
+        "https://hostile.example.com/<img/src=x/onerror=window.ran=1>?\"'><script>window.ran=1</script>";
     place(
         &serve,
         &json!({
