@@ -7,8 +7,8 @@ use crate::targets::{NotAllowed, Targets};
 use crate::vitals::Counters;
 use crate::{Applied, Engine, lock};
 use quittance_lifecycle::{
-    BadRequest, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy, Refusal, Reuse, Tally,
-    Terms, Timestamp, Value,
+    Advance, BadRequest, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy, Refusal, Reuse,
+    Tally, Terms, Timestamp, Value,
 };
 use quittance_ports::{Commit, Line, StoreError, TaskField, Unreadable, Version, Versioned, Which};
 use std::collections::BTreeMap;
@@ -37,6 +37,13 @@ pub struct Placed {
     /// The order as it was when it was placed, where it was read or written: whoever finds the answer in it need not ask
     /// the store again.
     pub order: Option<Arc<Order>>,
+}
+
+/// What became of a placement that was to be written.
+enum Written {
+    Ours(Versioned),
+    /// Another node was faster: what is on record instead, if anything is.
+    Theirs(Option<Versioned>),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -102,7 +109,7 @@ impl Engine {
         {
             return Ok(placed);
         }
-        let placed = |origin, order| Placed {
+        let placed = |key, origin, order| Placed {
             key,
             claimant: key,
             origin,
@@ -119,43 +126,80 @@ impl Engine {
                 Err(error) => self.note_error(&error),
             }
         }
+        let until = now + self.settings.place_wait;
         loop {
-            let order = found.as_ref().map(|found| &*found.order);
+            let follower = self.follower_of(found.as_ref()).await?;
             let at = self.now();
-            match (self.settings.rules.place)(order, key, &terms, at, &policy) {
+            let on_record = |found: &Option<Versioned>| found.as_ref().map(|found| Arc::clone(&found.order));
+            let (order, next) = (on_record(&found), on_record(&follower));
+            match (self.settings.rules.place)(order.as_deref(), next.as_deref(), key, &terms, at, &policy) {
                 Placement::Refused(refusal) => {
                     self.tally(&terms, Tally { asked: 1, refused: 1, ..Tally::default() }, at);
                     return Err(PlaceError::Refused(refusal));
                 }
-                Placement::Stands { origin, tally } => {
+                Placement::Stands { key, origin, tally } => {
                     Counters::add(&self.counters.joined, 1);
                     self.tally(&terms, tally, at);
-                    return Ok(placed(origin, found.map(|found| found.order)));
+                    let order = [order, next].into_iter().flatten().find(|order| order.key == key);
+                    return Ok(placed(key, origin, order));
+                }
+                Placement::Follow { advance } => {
+                    let written = self.write_placement(found.as_ref(), *advance, at, until).await?;
+                    found = match written {
+                        Written::Ours(now) => Some(now),
+                        Written::Theirs(theirs) => theirs,
+                    };
                 }
                 Placement::Commit { origin, advance } => {
-                    let expected = found.as_ref().map_or(Version::ABSENT, |found| found.version);
-                    let next = Arc::new(advance.next);
-                    match self.world.store.commit(expected, &next, &advance.tally, at).await {
-                        Ok(Commit::Done(version)) => {
+                    let target = advance.next.key;
+                    let before = if target == key { &found } else { &follower };
+                    match self.write_placement(before.as_ref(), *advance, at, until).await? {
+                        Written::Ours(now) => {
                             self.note_placed(origin);
-                            self.note_commit(&next);
-                            self.attend_soon(Versioned { version, order: Arc::clone(&next) });
-                            return Ok(placed(origin, Some(next)));
+                            let order = Arc::clone(&now.order);
+                            self.attend_soon(now);
+                            return Ok(placed(target, origin, Some(order)));
                         }
-                        Ok(Commit::Conflict(winner)) => found = winner.map(|winner| *winner),
-                        Err(error) => {
-                            found =
-                                self.look_again_until(&key, now + self.settings.place_wait, error).await?;
-                            if let Some(found) = found.take_if(|found| is_ours(found, expected, &next)) {
-                                self.note_placed(origin);
-                                self.note_commit(&next);
-                                self.attend_soon(found);
-                                return Ok(placed(origin, Some(next)));
-                            }
-                        }
+                        Written::Theirs(theirs) if target == key => found = theirs,
+                        // The order that follows is read again.
+                        Written::Theirs(_) => {}
                     }
                 }
             }
+        }
+    }
+
+    /// The order that takes the place of the one that was found.
+    async fn follower_of(&self, found: Option<&Versioned>) -> Result<Option<Versioned>, StoreError> {
+        match found.and_then(|found| found.order.followed_by) {
+            Some(next) => self.load(&next).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Writes a placement, or finds what another node wrote first.
+    async fn write_placement(
+        &self,
+        before: Option<&Versioned>,
+        advance: Advance,
+        at: Timestamp,
+        until: Timestamp,
+    ) -> Result<Written, StoreError> {
+        let expected = before.map_or(Version::ABSENT, |before| before.version);
+        let next = Arc::new(advance.next);
+        match self.world.store.commit(expected, &next, &advance.tally, at).await {
+            Ok(Commit::Done(version)) => {
+                self.note_commit(&next);
+                Ok(Written::Ours(Versioned { version, order: next }))
+            }
+            Ok(Commit::Conflict(winner)) => Ok(Written::Theirs(winner.map(|winner| *winner))),
+            Err(error) => match self.look_again_until(&next.key, until, error).await? {
+                Some(found) if is_ours(&found, expected, &next) => {
+                    self.note_commit(&next);
+                    Ok(Written::Ours(found))
+                }
+                found => Ok(Written::Theirs(found)),
+            },
         }
     }
 
@@ -189,9 +233,12 @@ impl Engine {
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let (key, terms) = self.check(&kind, draft, &policy)?;
         let Some(found) = self.load(&key).await? else { return Ok(false) };
-        let terms = Arc::new(terms);
-        Ok(match (self.settings.rules.place)(Some(&found.order), key, &terms, self.now(), &policy) {
+        let follower = self.follower_of(Some(&found)).await?;
+        let next = follower.as_ref().map(|follower| &*follower.order);
+        let (terms, now) = (Arc::new(terms), self.now());
+        Ok(match (self.settings.rules.place)(Some(&found.order), next, key, &terms, now, &policy) {
             Placement::Stands { .. } | Placement::Refused(_) => true,
+            Placement::Follow { .. } => false,
             Placement::Commit { origin, .. } => origin != Origin::Api,
         })
     }

@@ -26,11 +26,14 @@ pub struct TenantRule {
     pub kinds: Option<Vec<String>>,
 }
 
+/// What placing an order means: see `quittance_lifecycle::place`.
+pub(crate) type Place = fn(Option<&Order>, Option<&Order>, Key, &Arc<Terms>, Timestamp, &Policy) -> Placement;
+
 /// The decisions themselves: those of `quittance-lifecycle`, and no others. Only the simulation replaces them, through the feature
 /// `planted`: a simulation that no wrong rule fails would test nothing.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    pub(crate) place: fn(Option<&Order>, Key, &Arc<Terms>, Timestamp, &Policy) -> Placement,
+    pub(crate) place: Place,
     pub(crate) transition: fn(&Order, Event, Timestamp, &Policy) -> Decision,
     pub(crate) hand_out: for<'a> fn(&'a Order, Key, Duration, Timestamp) -> HandOut<'a>,
     pub(crate) inspect: fn(&Inspection<'_>) -> Result<(), NotAllowed>,
@@ -56,10 +59,7 @@ impl Rules {
     }
 
     #[doc(hidden)]
-    pub fn plant_place(
-        &mut self,
-        place: fn(Option<&Order>, Key, &Arc<Terms>, Timestamp, &Policy) -> Placement,
-    ) {
+    pub fn plant_place(&mut self, place: Place) {
         self.place = place;
     }
 

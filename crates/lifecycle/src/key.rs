@@ -115,6 +115,14 @@ impl Key {
         Self(digester.number(born.as_millis()).number(attempt.into()).finish())
     }
 
+    /// The key of the order that takes the place of the one under this key, and of the one that did so before it, if any.
+    #[must_use]
+    pub fn follower(&self, born: Timestamp, life: u32, before: Option<&Self>) -> Self {
+        let digester = Digester::new("quittance/follower/1").part(&self.0).number(born.as_millis());
+        let digester = digester.number(life.into());
+        Self(digester.part(before.map_or(&[], |before| &before.0[..])).finish())
+    }
+
     #[must_use]
     pub fn head(&self) -> KeyHead {
         let mut first = [0; 8];

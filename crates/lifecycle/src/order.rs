@@ -6,7 +6,7 @@ use crate::answer::{Answer, Money};
 use crate::fault::{Evidence, Fault, Signal};
 use crate::key::{Key, Target};
 use crate::story::{Beat, Story};
-use crate::terms::{Reuse, Terms};
+use crate::terms::{PATIENCE_MAX, Reuse, Terms};
 use crate::time::Timestamp;
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -210,6 +210,9 @@ pub struct Order {
     pub last_listener: u32,
     /// When a node put this order back after the store had forgotten it; until a person has seen it.
     pub put_back: Option<Timestamp>,
+    /// The order to which new placements go while the answer here still belongs to the callers that it was bought for, and is
+    /// too old for others.
+    pub followed_by: Option<Key>,
     pub story: Story,
 }
 
@@ -383,7 +386,9 @@ impl Order {
             Phase::Spoiled { at } | Phase::Failed { at, .. } => *at,
             _ => return None,
         };
-        Some(settled + self.terms.keep)
+        // Placements find the order that follows through this record, so it stays for as long as that one may be open.
+        let follows = if self.followed_by.is_some() { PATIENCE_MAX } else { Duration::ZERO };
+        Some(settled + self.terms.keep + follows)
     }
 
     /// What a caller that needs `min_life` can have of this order now. An answer from the stock keeps its margin.

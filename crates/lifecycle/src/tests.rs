@@ -52,7 +52,7 @@ fn agreed(single_use: bool, reuse: Reuse, keyed: bool) -> (Key, Arc<Terms>) {
 }
 
 fn placed(key: Key, terms: &Arc<Terms>, policy: &Policy) -> Order {
-    match place(None, key, terms, START, policy) {
+    match place(None, None, key, terms, START, policy) {
         Placement::Commit { advance, .. } => advance.next,
         other => panic!("a new order is made, not {other:?}"),
     }

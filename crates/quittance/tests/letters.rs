@@ -71,6 +71,7 @@ fn letter(n: u64) -> Order {
         listeners: Vec::new(),
         last_listener: 0,
         put_back: None,
+        followed_by: None,
         story,
     }
 }

@@ -6,7 +6,8 @@ use crate::afterwards::ListenerRecord;
 use crate::attempt::AttemptRecord;
 use crate::error::{RecordError, Within};
 use crate::fields::{
-    Named, Text, digest, mirror, moment, need, need_digest, need_moment, parse, unless_default, write,
+    Named, Text, digest, mirror, moment, need, need_digest, need_moment, parse, read_key, unless_default,
+    write,
 };
 use crate::phase::PhaseRecord;
 use crate::story::EntryRecord;
@@ -34,6 +35,7 @@ mirror! { OrderRecord<'a> {
     listeners: Vec<ListenerRecord<'a>>,
     last_listener: u32,
     put_back: u64,
+    followed_by: Text<'a>,
 } }
 
 /// Everything but the terms, which [`encode_terms`](crate::encode_terms) writes.
@@ -56,6 +58,7 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         listeners,
         last_listener,
         put_back,
+        followed_by,
         story: Story { entries, left_out },
     } = order;
     write(&OrderRecord {
@@ -77,6 +80,7 @@ pub fn encode_order(order: &Order) -> Vec<u8> {
         listeners: (!listeners.is_empty()).then(|| listeners.iter().map(ListenerRecord::of).collect()),
         last_listener: unless_default(*last_listener),
         put_back: put_back.and_then(moment),
+        followed_by: followed_by.and_then(|key| digest(key.0)),
     })
 }
 
@@ -100,6 +104,7 @@ pub fn decode_order(bytes: &[u8], terms: Arc<Terms>) -> Result<Order, RecordErro
         listeners: read_listeners(found.listeners.unwrap_or_default())?,
         last_listener: found.last_listener.unwrap_or_default(),
         put_back: found.put_back.map(Timestamp::from_millis),
+        followed_by: read_key(found.followed_by, "followed_by")?,
         story: Story {
             entries: read_entries(found.story.unwrap_or_default())?,
             left_out: found.story_left_out.unwrap_or_default(),

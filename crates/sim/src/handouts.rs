@@ -381,7 +381,7 @@ fn stocked(page: Draft, token: String, generation: u64, solved: u64) -> Order {
     let (key, terms) = draft
         .check(&kind, quittance_lifecycle::KeySettings::default(), &policy(), at, 0)
         .expect("nothing wrong is asked for");
-    let Placement::Commit { advance, .. } = place(None, key, &Arc::new(terms), at, &policy()) else {
+    let Placement::Commit { advance, .. } = place(None, None, key, &Arc::new(terms), at, &policy()) else {
         unreachable!("nothing stands there")
     };
     let steps = [

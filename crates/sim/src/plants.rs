@@ -53,6 +53,7 @@ pub const PLANTS: &[Plant] = plants! {
     "the alarm is not set" => |p| p.settings.rules.plant_transition(rules::no_alarm),
     "a doubt is resubmitted without a word in the books" => |p| p.settings.rules.plant_transition(rules::doubles_unlisted),
     "a failure is remembered for ever" => |p| p.settings.rules.plant_place(rules::failure_for_ever),
+    "a new life overwrites an answer that is alive" => |p| p.settings.rules.plant_place(rules::overwrites_what_is_alive),
     "an answer is shared for ever" => |p| p.settings.rules.plant_place(rules::shared_for_ever),
     "placing again pays again" => |p| p.settings.rules.plant_place(rules::placing_pays),
 };

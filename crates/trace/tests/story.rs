@@ -53,7 +53,7 @@ fn after(events: impl IntoIterator<Item = (u64, Event)>) -> Order {
     let policy = Policy { callbacks: true, ..Policy::DEFAULT };
     let draft = Draft::new("<ann>");
     let (key, terms) = draft.check(&kind(), KeySettings::default(), &policy, at(0), 0).unwrap();
-    let Placement::Commit { advance, .. } = place(None, key, &Arc::new(terms), at(0), &policy) else {
+    let Placement::Commit { advance, .. } = place(None, None, key, &Arc::new(terms), at(0), &policy) else {
         panic!("it is placed")
     };
     let mut order = advance.next;

@@ -20,7 +20,7 @@ fn placed(reuse: Reuse) -> Order {
     draft.reuse = Some(reuse);
     let kind = quittance_catalog::kind("turnstile").unwrap();
     let (key, terms) = draft.check(&kind, KeySettings::default(), &policy(), START, 7).unwrap();
-    match place(None, key, &Arc::new(terms), START, &policy()) {
+    match place(None, None, key, &Arc::new(terms), START, &policy()) {
         Placement::Commit { advance, .. } => advance.next,
         other => panic!("{other:?}"),
     }
@@ -198,7 +198,7 @@ fn an_answer_of_a_life_that_is_over_still_has_its_owner() {
     let first = live(placed(Reuse::Shared), &[(0, WAKE), (1, accepted(1)), (9, answered(1))]);
     let first = live(first.clone(), &[(10, collected(&first))]);
     let later = START + Duration::from_secs(900);
-    let again = match place(Some(&first), first.key, &first.terms, later, &policy()) {
+    let again = match place(Some(&first), None, first.key, &first.terms, later, &policy()) {
         Placement::Commit { advance, .. } => advance.next,
         other => panic!("{other:?}"),
     };

@@ -332,8 +332,8 @@ fn explore(terms: &(Key, Arc<Terms>), policy: &Policy) -> (BTreeMap<&'static str
         check_order(&order);
         *phases.entry(phase_of(&order.phase)).or_default() += 1;
         for now in moments(&order, then) {
-            if let Placement::Commit { advance, .. } =
-                place(Some(&order), order.key, &order.terms, now, policy)
+            if let Placement::Commit { advance, .. } | Placement::Follow { advance } =
+                place(Some(&order), None, order.key, &order.terms, now, policy)
             {
                 check_order(&advance.next);
                 assert_eq!(advance.effect, None, "placing pays for nothing by itself");

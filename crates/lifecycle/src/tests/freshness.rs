@@ -3,8 +3,8 @@
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
     Advance, Decision, Event, Gate, HandOut, Key, Order, Origin, Outage, Phase, Placement, Policy,
-    PollOutcome, Receipt, Reuse, SubmitOutcome, Terms, Timestamp, WhyIgnored, WithoutWord, Word, place,
-    transition,
+    PollOutcome, Receipt, Reuse, SubmitOutcome, Tally, Terms, Timestamp, WhyIgnored, WithoutWord, Word,
+    place, transition,
 };
 use alloc::sync::Arc;
 use alloc::vec;
@@ -174,21 +174,61 @@ fn a_repeat_is_given_an_answer_only_if_it_keeps_its_margin_until_the_caller_come
     let (key, terms) = shared();
     let solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
     let later = Arc::new(Terms { collected_in: secs(15), ..(*terms).clone() });
-    let origin = |terms: &Arc<Terms>, at| match place(Some(&solved), key, terms, START + secs(at), &calls()) {
-        Placement::Stands { origin, .. } | Placement::Commit { origin, .. } => origin,
-        other @ Placement::Refused(_) => panic!("{other:?}"),
-    };
+    let is_cached =
+        |terms: &Arc<Terms>, at| match place(Some(&solved), None, key, terms, START + secs(at), &calls()) {
+            Placement::Stands { origin: Origin::Cached, .. } => true,
+            Placement::Follow { .. } => false,
+            other => panic!("{other:?}"),
+        };
     // The store is written before a caller that waits has its answer.
-    assert_eq!(
-        (origin(&terms, 141), origin(&terms, 142)),
-        (Origin::Cached, Origin::Api),
-        "62 + 120 - 40 - 1"
-    );
-    assert_eq!(
-        (origin(&later, 127), origin(&later, 128)),
-        (Origin::Cached, Origin::Api),
-        "62 + 120 - 40 - 15"
-    );
+    assert!(is_cached(&terms, 141) && !is_cached(&terms, 142), "62 + 120 - 40 - 1");
+    assert!(is_cached(&later, 127) && !is_cached(&later, 128), "62 + 120 - 40 - 15");
+}
+
+/// Trap: a placement that could not reuse an answer began a new life over it, and the callers that it was bought for got
+/// "not ready", another caller's error, or another caller's token.
+#[test]
+fn an_answer_that_is_alive_and_too_old_for_others_stays_with_those_that_it_was_bought_for() {
+    let (key, terms) = shared();
+    let solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
+    let put = |found: &Order, follower: Option<&Order>, at| {
+        place(Some(found), follower, key, &terms, START + secs(at), &calls())
+    };
+    let begun = |placement| match placement {
+        Placement::Commit { origin: Origin::Api, advance } => advance.next,
+        other => panic!("{other:?}"),
+    };
+    let Placement::Follow { advance } = put(&solved, None, 150) else { panic!() };
+    assert_eq!(advance.tally, Tally::default(), "nothing is waste, and nothing is asked for twice");
+    let first = advance.next;
+    assert_eq!(first.phase, solved.phase);
+    let next = begun(put(&first, None, 150));
+    assert_eq!((Some(next.key), next.life), (first.followed_by, 1), "another order, with another id");
+    let joined = put(&first, Some(&next), 151);
+    assert!(matches!(joined, Placement::Stands { key, origin: Origin::Joined, .. } if key == next.key));
+    // When the first answer has expired, the order that follows is still the one to join.
+    let joined = put(&first, Some(&next), 183);
+    assert!(matches!(joined, Placement::Stands { key, origin: Origin::Joined, .. } if key == next.key));
+    // Its own answer is reused, and when that is too old the first order begins again and has no follower any more.
+    let solved_next = Order { phase: solved.phase.clone(), ..next.clone() };
+    let cached = put(&first, Some(&solved_next), 100);
+    assert!(matches!(cached, Placement::Stands { origin: Origin::Cached, .. }));
+    let again = begun(put(&first, Some(&solved_next), 190));
+    assert_eq!((again.key, again.life, again.followed_by), (key, 2, None));
+    // While both live, there is a third one.
+    let Placement::Follow { advance } = put(&first, Some(&solved_next), 150) else { panic!() };
+    assert!(advance.next.followed_by.is_some() && advance.next.followed_by != first.followed_by);
+}
+
+/// The order that follows is found through the first one, which must not be forgotten before it.
+#[test]
+fn an_order_that_is_followed_is_remembered_for_as_long_as_the_next_one_may_be_open() {
+    let (key, terms) = shared();
+    let solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
+    let solved = Order { uncollected: false, ..solved };
+    let followed = Order { followed_by: Some(Key([7; 32])), ..solved.clone() };
+    let (alone, then) = (solved.forget_at().unwrap(), followed.forget_at().unwrap());
+    assert_eq!(then, alone + crate::terms::PATIENCE_MAX);
 }
 
 #[test]
@@ -197,7 +237,7 @@ fn a_share_window_that_is_set_ends_sharing_sooner() {
     let solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
     let policy = Policy { share_window: Some(secs(30)), ..calls() };
     let is_cached = |at| {
-        let placement = place(Some(&solved), key, &terms, START + secs(at), &policy);
+        let placement = place(Some(&solved), None, key, &terms, START + secs(at), &policy);
         matches!(placement, Placement::Stands { origin: Origin::Cached, .. })
     };
     assert!(is_cached(97) && !is_cached(98));
@@ -235,7 +275,8 @@ fn an_answer_from_the_stock_that_its_caller_did_not_come_for_is_waste() {
 fn an_answer_that_a_new_life_replaces_before_a_caller_had_it_is_waste() {
     let (key, terms) = shared();
     let solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
-    let Placement::Commit { advance, .. } = place(Some(&solved), key, &terms, START + secs(150), &calls())
+    let Placement::Commit { advance, .. } =
+        place(Some(&solved), None, key, &terms, START + secs(182), &calls())
     else {
         panic!()
     };

@@ -97,7 +97,7 @@ fn a_closed_account_holds_the_order_until_a_person_mends_it_and_a_later_deadline
         let held = tell(&policy, &[(0, WAKE), (1, refused(1, class))]);
         assert_eq!(held.due(), Some(held.deadline));
         let Placement::Commit { advance, .. } =
-            place(Some(&held), held.key, &held.terms, START + secs(200), &policy)
+            place(Some(&held), None, held.key, &held.terms, START + secs(200), &policy)
         else {
             panic!("a late joiner moves the deadline");
         };
@@ -185,7 +185,7 @@ fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed
     let mut order = placed(key, &terms, &policy);
     let other = Arc::new(Terms { fingerprint: [1; 32], ..(*terms).clone() });
     assert_eq!(
-        place(Some(&order), key, &other, START, &policy),
+        place(Some(&order), None, key, &other, START, &policy),
         Placement::Refused(Refusal::OtherParameters)
     );
     for (at, event) in [(0, WAKE), (1, accepted(1)), (20, called_back(1))] {
@@ -194,7 +194,7 @@ fn the_same_key_with_other_parameters_is_refused_and_with_the_same_ones_replayed
         };
         order = advance.next;
     }
-    let again = |at: u64| place(Some(&order), key, &terms, START + secs(at), &policy);
+    let again = |at: u64| place(Some(&order), None, key, &terms, START + secs(at), &policy);
     assert!(matches!(again(119), Placement::Stands { origin: crate::Origin::Replayed, .. }));
     assert_eq!(again(120), Placement::Refused(Refusal::Expired), "never a second payment in silence");
     assert_eq!(again(100_000), Placement::Refused(Refusal::Expired));
@@ -262,7 +262,7 @@ fn where_a_person_decides_about_doubts_a_cancel_does_not_pay_again() {
     let unknown = Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Evidence::default()) };
     let dead = tell(&policy, &[(0, WAKE), (1, Event::Cancelled), (20, unknown)]);
     assert!(matches!(dead.phase, Phase::Dead { cause: DeadCause::Doubt, .. }));
-    let again = |order: &Order| place(Some(order), order.key, &order.terms, START + secs(100), &policy);
+    let again = |order: &Order| place(Some(order), None, order.key, &order.terms, START + secs(100), &policy);
     assert_eq!(again(&dead), Placement::Refused(Refusal::NeedsAPerson));
     let Decision::Advance(settled) = transition(&dead, accepted(1), START + secs(90), &policy) else {
         panic!()
@@ -356,11 +356,12 @@ fn an_order_whose_last_steps_are_lost_waits_for_a_person_or_goes_on_with_its_tas
     let (key, terms) = agreed(true, Reuse::Shared, false);
     let lost = tell(&policy, &[(1, Event::Lost)]);
     assert!(matches!(lost.phase, Phase::Dead { cause: DeadCause::StoreForgot, .. }));
-    let again = place(Some(&lost), key, &terms, START + secs(5), &policy);
+    let again = place(Some(&lost), None, key, &terms, START + secs(5), &policy);
     assert_eq!(again, Placement::Refused(Refusal::NeedsAPerson));
 
     let lost = tell(&policy, &[(0, WAKE), (1, accepted(1)), (5, Event::Lost)]);
-    let Placement::Commit { advance, .. } = place(Some(&lost), key, &terms, START + secs(9), &policy) else {
+    let Placement::Commit { advance, .. } = place(Some(&lost), None, key, &terms, START + secs(9), &policy)
+    else {
         panic!("there is a task to go on with")
     };
     assert!(matches!(advance.next.phase, Phase::Solving { attempt: 1, .. }));

@@ -15,6 +15,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 /// Where a placement's answer comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,10 +49,16 @@ pub enum Placement {
         origin: Origin,
         advance: Box<Advance>,
     },
-    /// The order stands as it is; only the books change.
+    /// The order under this key stands as it is; only the books change.
     Stands {
+        key: Key,
         origin: Origin,
         tally: Tally,
+    },
+    /// The answer that stands belongs to the callers that it was bought for. Once this is written, the order that follows is
+    /// placed.
+    Follow {
+        advance: Box<Advance>,
     },
     Refused(Refusal),
 }
@@ -69,21 +76,48 @@ pub enum Refusal {
     NeedsAPerson,
 }
 
-/// What placing an order means, given what is on record under its key.
+/// What placing an order means, given what is on record under its key, and under the key of the order that follows that one.
+///
+/// Whether a new life begins is always decided by the record under the first key, so that two nodes never begin two: it begins
+/// its own new life, or names the order that follows.
 pub fn place(
     found: Option<&Order>,
+    follower: Option<&Order>,
     key: Key,
     terms: &Arc<Terms>,
     now: Timestamp,
     policy: &Policy,
 ) -> Placement {
-    let Some(order) = found else {
-        let order = unborn(key, Arc::clone(terms), now);
-        return Step::new(&order, now).begin_life(terms, policy);
-    };
+    let Some(order) = found else { return begin(key, terms, now, policy) };
+    let here = place_at(order, terms, now, policy);
+    let Some(next) = order.followed_by else { return here };
+    if matches!(here, Placement::Stands { .. } | Placement::Refused(_)) {
+        return here;
+    }
+    match follower.map(|follower| (&follower.phase, follower)) {
+        None => begin(next, terms, now, policy),
+        Some((Phase::Solved { .. } | Phase::Taken { .. } | Phase::Spoiled { .. }, follower)) => {
+            match place_at(follower, terms, now, policy) {
+                // Its answer is no good for this placement either.
+                Placement::Commit { origin: Origin::Api | Origin::Joined, .. } | Placement::Follow { .. } => {
+                    here
+                }
+                placement => placement,
+            }
+        }
+        Some((_, follower)) => place_at(follower, terms, now, policy),
+    }
+}
+
+fn begin(key: Key, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) -> Placement {
+    Step::new(&unborn(key, Arc::clone(terms), now), now).begin_life(terms, policy)
+}
+
+/// What it means for the one order that is on record.
+fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) -> Placement {
     // A place in a pool that somebody has filled, or is filling: whoever comes second has nothing to do.
     if terms.slot.is_some() {
-        return Placement::Stands { origin: Origin::Joined, tally: Tally::default() };
+        return Placement::Stands { key: order.key, origin: Origin::Joined, tally: Tally::default() };
     }
     if order.terms.keyed && order.terms.fingerprint != terms.fingerprint {
         return Placement::Refused(Refusal::OtherParameters);
@@ -95,6 +129,7 @@ pub fn place(
     let again = if order.terms.keyed { Origin::Replayed } else { Origin::Cached };
     let asked = Tally { asked: 1, ..Tally::default() };
     let stands = |origin| Placement::Stands {
+        key: order.key,
         origin,
         tally: if origin == Origin::Joined {
             Tally { joined: 1, ..asked }
@@ -117,7 +152,7 @@ pub fn place(
         Phase::Solved { .. }
             if !order.terms.keyed && order.report().is_some_and(|report| !report.is_good) =>
         {
-            Step::new(order, now).begin_life(terms, policy)
+            Step::new(order, now).begin_or_follow(terms, policy)
         }
         Phase::Solved { answer, at } if good(answer) && is_a_repeat(order, *at, now, policy) => stands(again),
         Phase::Taken { answer, by, .. } if good(answer) && *by == order.key => stands(Origin::Replayed),
@@ -133,7 +168,7 @@ pub fn place(
         Phase::Dead { cause: DeadCause::StoreForgot, .. } if !has_paid_task(order) => {
             Placement::Refused(Refusal::NeedsAPerson)
         }
-        _ => Step::new(order, now).begin_life(terms, policy),
+        _ => Step::new(order, now).begin_or_follow(terms, policy),
     }
 }
 
@@ -172,6 +207,7 @@ pub(super) fn unborn(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
         listeners: Vec::new(),
         last_listener: 0,
         put_back: None,
+        followed_by: None,
         story: Story::default(),
     }
 }
@@ -180,6 +216,22 @@ impl Step {
     fn placement(self, origin: Origin) -> Placement {
         let advance = Advance { next: self.next, tally: self.tally, effect: None };
         Placement::Commit { origin, advance: Box::new(advance) }
+    }
+
+    /// A new life here would overwrite an answer that is alive, and that the callers that it was bought for may still come for.
+    fn begin_or_follow(mut self, terms: &Arc<Terms>, policy: &Policy) -> Placement {
+        let order = &mut self.next;
+        match &order.phase {
+            Phase::Solved { answer, .. } | Phase::Taken { answer, .. }
+                if answer.is_good_for(Duration::ZERO, self.now) =>
+            {
+                let next = order.key.follower(order.born, order.life, order.followed_by.as_ref());
+                order.followed_by = Some(next);
+                let advance = Advance { next: self.next, tally: self.tally, effect: None };
+                Placement::Follow { advance: Box::new(advance) }
+            }
+            _ => self.begin_life(terms, policy),
+        }
     }
 
     pub(super) fn begin_life(mut self, terms: &Arc<Terms>, policy: &Policy) -> Placement {
@@ -233,6 +285,7 @@ impl Step {
         order.deadline = now + order.terms.patience;
         order.wanted = true;
         order.uncollected = false;
+        order.followed_by = None;
         order.retries = [0; Signal::ALL.len()];
         order.phase = Phase::Queued { until: now, held: false };
         self.wait_for_what_is_paid(buried, policy);

@@ -236,9 +236,9 @@ impl Model {
                 (key, Arc::new(terms))
             }
         };
-        match place(found, key, &terms, self.now, &POLICY) {
+        match place(found, None, key, &terms, self.now, &POLICY) {
             Placement::Commit { advance, .. } => Some(*advance),
-            Placement::Stands { .. } | Placement::Refused(_) => None,
+            Placement::Stands { .. } | Placement::Follow { .. } | Placement::Refused(_) => None,
         }
     }
 

@@ -87,7 +87,7 @@ impl Sample {
             .check(kind, KeySettings::default(), &policy, now, 0)
             .expect("samples ask for nothing wrong");
         terms.provider = "somebody".into();
-        match place(None, key, &Arc::new(terms), now, &policy) {
+        match place(None, None, key, &Arc::new(terms), now, &policy) {
             Placement::Commit { advance, .. } => {
                 Self { order: Arc::new(advance.next), tally: advance.tally, now, policy }
             }

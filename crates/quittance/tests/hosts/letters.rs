@@ -27,7 +27,7 @@ pub(crate) fn letter(kind: &str, params: &Map<String, Json>, number: u64) -> (Ke
         .collect::<BTreeMap<_, _>>();
     let terms = Arc::new(terms);
     let Placement::Commit { advance, .. } =
-        quittance::lifecycle::place(None, key, &terms, now, &Policy::DEFAULT)
+        quittance::lifecycle::place(None, None, key, &terms, now, &Policy::DEFAULT)
     else {
         panic!("nothing stands in its way")
     };

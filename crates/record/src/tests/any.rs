@@ -308,6 +308,7 @@ impl Any {
             listeners: self.list(3, Self::listener),
             last_listener: self.count(),
             put_back: self.maybe(Self::moment),
+            followed_by: self.maybe(Self::key),
             story: Story { entries: self.list(6, entry), left_out: self.count() },
         }
     }

@@ -184,6 +184,7 @@ fn order(phase: Phase) -> Order {
         listeners: Vec::new(),
         last_listener: 0,
         put_back: None,
+        followed_by: None,
         story: Story { entries: vec![Entry { at: at(0), beat: Beat::Placed { life: 1 } }], left_out: 0 },
     }
 }

@@ -173,17 +173,19 @@ pub(super) fn doubles_unlisted(order: &Order, event: Event, now: Timestamp, poli
 
 pub(super) fn failure_for_ever(
     found: Option<&Order>,
+    follower: Option<&Order>,
     key: Key,
     terms: &Arc<Terms>,
     now: Timestamp,
     policy: &Policy,
 ) -> Placement {
     let policy = Policy { refusal_hold: Duration::from_secs(1 << 40), ..*policy };
-    place(found, key, terms, now, &policy)
+    place(found, follower, key, terms, now, &policy)
 }
 
 pub(super) fn shared_for_ever(
     found: Option<&Order>,
+    follower: Option<&Order>,
     key: Key,
     terms: &Arc<Terms>,
     now: Timestamp,
@@ -191,15 +193,16 @@ pub(super) fn shared_for_ever(
 ) -> Placement {
     match found.map(|order| &order.phase) {
         Some(Phase::Solved { .. }) => {
-            Placement::Stands { origin: quittance_lifecycle::Origin::Cached, tally: Default::default() }
+            Placement::Stands { key, origin: quittance_lifecycle::Origin::Cached, tally: Default::default() }
         }
-        _ => place(found, key, terms, now, policy),
+        _ => place(found, follower, key, terms, now, policy),
     }
 }
 
 /// A repeat of what is in flight starts a life of its own.
 pub(super) fn placing_pays(
     found: Option<&Order>,
+    follower: Option<&Order>,
     key: Key,
     terms: &Arc<Terms>,
     now: Timestamp,
@@ -210,9 +213,9 @@ pub(super) fn placing_pays(
             let mut ended = order.clone();
             ended.attempts.iter_mut().for_each(|attempt| attempt.progress = Progress::Faulted);
             ended.phase = Phase::Spoiled { at: now };
-            place(Some(&ended), key, terms, now, policy)
+            place(Some(&ended), follower, key, terms, now, policy)
         }
-        _ => place(found, key, terms, now, policy),
+        _ => place(found, follower, key, terms, now, policy),
     }
 }
 
@@ -243,11 +246,30 @@ pub(super) fn margin_for_all(order: &Order, by: Key, min_life: Duration, now: Ti
 
 pub(super) fn no_time_to_collect(
     found: Option<&Order>,
+    follower: Option<&Order>,
     key: Key,
     terms: &Arc<Terms>,
     now: Timestamp,
     policy: &Policy,
 ) -> Placement {
     let terms = Arc::new(Terms { collected_in: Duration::ZERO, ..(**terms).clone() });
-    place(found, key, &terms, now, policy)
+    place(found, follower, key, &terms, now, policy)
+}
+
+/// A placement that cannot reuse a living answer begins a new life over it.
+pub(super) fn overwrites_what_is_alive(
+    found: Option<&Order>,
+    follower: Option<&Order>,
+    key: Key,
+    terms: &Arc<Terms>,
+    now: Timestamp,
+    policy: &Policy,
+) -> Placement {
+    match place(found, follower, key, terms, now, policy) {
+        Placement::Follow { advance } => {
+            let ended = Order { phase: Phase::Spoiled { at: now }, followed_by: None, ..advance.next };
+            place(Some(&ended), None, key, terms, now, policy)
+        }
+        placement => placement,
+    }
 }

@@ -49,6 +49,51 @@ fn a_token_with_less_life_than_promised_is_not_handed_out_again_within_the_windo
     assert_eq!(world.provider.submits("site").len(), 2);
 }
 
+/// Trap: a placement that could not reuse an answer took its place, and the callers that the answer was bought for got "not
+/// ready", or what the new one came to.
+#[test]
+fn a_new_order_leaves_the_answer_to_those_that_it_was_bought_for() {
+    let world = world_with_callbacks();
+    let (node, other) = (world.node(), world.node());
+    let first = node.asks(recaptcha("site"));
+    world.after(40);
+    let hears = |text: &str| {
+        let address = world.provider.last_submit("site").callback().to_owned();
+        node.hears(&address, Word::Answered(token(text))).expect("safe");
+        world.settle();
+    };
+    hears("gold");
+    world.after(80);
+    // Less than the margin is left: a herd on two nodes buys one more, under another key.
+    let herd: Vec<Caller> =
+        (0..10).map(|n| if n % 2 == 0 { &node } else { &other }.asks(recaptcha("site"))).collect();
+    assert_eq!(world.provider.submits("site").len(), 2);
+    let key = herd[0].key();
+    assert!(key != first.key() && herd.iter().all(|caller| caller.key() == key));
+    let looks = |caller: &Caller| {
+        let (engine, placed) = (std::sync::Arc::clone(&node.engine), caller.placed());
+        node.does(async move { engine.peek(&placed).await.expect("the store is there") })
+    };
+    let token_of = |outcome| match outcome {
+        Some(Outcome::Answered(answer)) => answer.goods.text,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(token_of(looks(&first)), "gold", "its caller may come again for it");
+    hears("silver");
+    world.after(10);
+    assert!(herd.iter().all(|caller| caller.token().as_deref() == Some("silver")));
+    assert_eq!(token_of(looks(&first)), "gold");
+    // The first answer has expired; the second one is shared all the same.
+    world.after(40);
+    let late = node.asks(recaptcha("site"));
+    assert_eq!((late.key(), late.placed().origin), (key, Origin::Cached));
+    // When both have expired, there is one new purchase, and one order to join.
+    world.after(120);
+    let (again, joined) = (node.asks(recaptcha("site")), other.asks(recaptcha("site")));
+    assert_eq!((again.placed().origin, joined.placed().origin), (Origin::Api, Origin::Joined));
+    assert_eq!(world.provider.submits("site").len(), 3);
+}
+
 /// Promise: a joiner who needs more life is not given less; the others still get theirs.
 #[test]
 fn a_joiner_who_needs_more_life_is_not_given_less() {
