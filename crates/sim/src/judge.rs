@@ -88,7 +88,7 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Breach> {
     for task in &truth.tasks {
         court.tasks.entry(&task.who).or_default().push(task);
     }
-    court.tasks.values_mut().for_each(|tasks| tasks.sort_by_key(|task| task.attempt));
+    court.tasks.values_mut().for_each(|tasks| tasks.sort_by_key(|task| (task.sent_at, task.attempt)));
     for visit in &truth.visits {
         court.visits.entry(&visit.who).or_default().push(visit);
     }
