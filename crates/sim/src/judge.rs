@@ -97,6 +97,7 @@ pub(crate) fn judge(evidence: &Evidence<'_>) -> Vec<Breach> {
     court.nothing_delivered_is_lost();
     court.answers_are_right_fresh_and_not_given_twice();
     court.what_is_fresh_is_not_refused();
+    court.an_answer_is_left_to_those_that_it_was_bought_for();
     court.faults_are_not_retried_beyond_their_limit();
     court.a_closed_account_is_left_in_peace();
     court.callers_are_told();

@@ -9,6 +9,9 @@ use std::time::Duration;
 /// differ, and what nodes may not know of each other yet.
 const DATED_EARLIER: u64 = 5_000 + 2 * SLACK + 5_000;
 
+/// By how much sooner a node takes an answer to be expired, because clocks differ.
+const CLOCK_SKEW: u64 = 5_000;
+
 impl Court<'_> {
     /// Whether callbacks could come all the time from this moment on, until another, and the nodes could know it.
     fn was_reachable(&self, from: u64, to: u64) -> bool {
@@ -77,6 +80,33 @@ impl Court<'_> {
                 let detail =
                     format!("{} came for an answer after {} ms, and was refused", visit.who, at - accepted);
                 self.find("an accepted order is served", detail);
+            }
+        }
+    }
+
+    /// An order does not buy again while an answer of its own is alive: a placement that cannot reuse it is another order.
+    pub(super) fn an_answer_is_left_to_those_that_it_was_bought_for(&mut self) {
+        let truth = self.truth;
+        for task in truth.tasks.iter().filter(|task| task.fate == Fate::Answer) {
+            let kind = task.identity.split('|').nth(1).unwrap_or_default();
+            let (Some((life, _)), Some(attempt)) = (life_of(kind), self.attempt(task)) else { continue };
+            let Some(order) = self.orders.get(&task.key) else { continue };
+            let solved =
+                order.story.entries.iter().find(
+                    |entry| matches!(entry.beat, Beat::Solved { attempt, .. } if attempt == task.attempt),
+                );
+            let Some(solved) = solved.map(|entry| entry.at.as_millis()) else { continue };
+            // It cannot have been solved before it was sent, so until then it was alive for every node, whatever its clock.
+            let alive_until = (attempt.sent.as_millis() + life).saturating_sub(CLOCK_SKEW + 2 * SLACK);
+            let bought = truth.tasks.iter().find(|later| {
+                later.key == task.key && later.sent_at > solved + SLACK && later.sent_at < alive_until
+            });
+            if let Some(later) = bought {
+                let detail = format!(
+                    "{}: task {} was bought under the same id while the answer of {} lived",
+                    task.who, later.id, task.id
+                );
+                self.find("an answer is left to those that it was bought for", detail);
             }
         }
     }
