@@ -1,8 +1,9 @@
-//! What came with stores that forget: orders that were put back, attempts of a forgotten record, and what is lost.
+//! What came with stores that forget: orders that were put back, attempts of a forgotten record, and what is lost. And orders
+//! that another one follows.
 
 use super::{arrival, at, attempt, order, secret};
 use crate::tests::Written;
-use quittance_lifecycle::{Attempt, Beat, DeadCause, Entry, Event, Order, Phase, Progress, Story};
+use quittance_lifecycle::{Attempt, Beat, DeadCause, Entry, Event, Key, Order, Phase, Progress, Story};
 use quittance_ports::Arrival;
 
 pub(super) fn orders() -> Vec<(&'static str, Written)> {
@@ -21,7 +22,12 @@ pub(super) fn orders() -> Vec<(&'static str, Written)> {
         ..order(Phase::Queued { until: at(20), held: false })
     };
     let lost = order(Phase::Dead { cause: DeadCause::StoreForgot, at: at(30) });
-    super::orders([("order-put-back", put_back), ("order-dead-store-forgot", lost)])
+    let followed = Order { followed_by: Some(Key([0x5a; 32])), ..order(Phase::Spoiled { at: at(31) }) };
+    super::orders([
+        ("order-put-back", put_back),
+        ("order-dead-store-forgot", lost),
+        ("order-followed", followed),
+    ])
 }
 
 pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
