@@ -16,6 +16,7 @@ mod eventually;
 mod flaky_store;
 mod idempotency;
 mod live;
+mod min_life;
 mod money;
 mod orders;
 mod pools;
