@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
+use quittance_classic::document::{self, BadDocument};
 use quittance_lifecycle::afterwards::LISTENER_URL_BYTES_MAX;
 use quittance_lifecycle::terms::{
     FILE_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX,
@@ -47,11 +48,14 @@ impl FromRequest<Room> for Said {
         // It has arrived whole, and was measured before.
         let body = axum::body::to_bytes(request.into_body(), usize::MAX).await;
         let body = body.map_err(|_| Code::BadJson.because("The body did not arrive."))?;
-        match serde_json::from_slice(&body) {
+        match document::read(&body) {
             Ok(Value::Object(said)) => Ok(Self(said)),
             Ok(_) => Err(Code::BadParams.because("The body must be a JSON object.")),
-            Err(error) => {
-                let (line, column) = (error.line(), error.column());
+            Err(BadDocument::SentTwice { name }) => {
+                let words = "It was sent twice in one object, with different values: send it once.";
+                Err(Refused::bad(&name, words))
+            }
+            Err(BadDocument::NotJson { line, column }) => {
                 Err(Code::BadJson.because(format!("It makes no sense at line {line}, column {column}.")))
             }
         }
@@ -157,7 +161,7 @@ impl Said {
     fn params(&mut self) -> Result<BTreeMap<String, Param>, Refused> {
         let mut params = BTreeMap::new();
         for (name, value) in self.objects("params")? {
-            if order_options::NAMES.contains(&name.as_str()) {
+            if order_options::field_named(&name).is_some() {
                 let field = format!("params.{name}");
                 return Err(Refused::bad(&field, "It is about the order: write it beside `params`."));
             }

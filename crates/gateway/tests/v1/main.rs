@@ -12,6 +12,7 @@ mod dead;
 mod events;
 #[path = "../shared/eventually.rs"]
 mod eventually;
+mod fields;
 #[path = "../shared/flaky_store.rs"]
 mod flaky_store;
 mod idempotency;
