@@ -9,6 +9,7 @@ mod apis;
 mod books;
 mod counting_store;
 mod dead;
+mod endings;
 mod events;
 #[path = "../shared/eventually.rs"]
 mod eventually;
