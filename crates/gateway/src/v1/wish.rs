@@ -29,6 +29,9 @@ const ADDRESS_PATTERN: &str = "^https?://";
 /// No answer that expires lives longer.
 pub(super) const MIN_LIFE_MAX_S: u64 = 86_400;
 
+const MIN_LIFE_WORDS: &str = "How much life the answer must have left when it is handed out, also when it is read by its id. \
+                              Orders that ask for different lives are different orders.";
+
 /// Standard, with its padding. Bits that do not fill a byte are nobody's business.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &alphabet::STANDARD,
@@ -316,7 +319,7 @@ impl PartialSchema for NewOrder {
             .property("idempotency_key", idempotency_key)
             .property("reuse", reuse)
             .property("deadline_s", seconds(1, PATIENCE_MAX.as_secs(), "How long the order may take."))
-            .property("min_life_s", seconds(0, MIN_LIFE_MAX_S, "How much life the answer must have left."))
+            .property("min_life_s", seconds(0, MIN_LIFE_MAX_S, MIN_LIFE_WORDS))
             .property("no_stock", no_stock)
             .property("callback_url", callback)
             .required("kind")
