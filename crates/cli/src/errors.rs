@@ -367,6 +367,6 @@ mod tests {
         }
         let object: Json = serde_json::from_str(&ask(Some("ERROR_PAGEURL"), None, true, &[])).unwrap();
         assert!(object["quittance"]["meaning"].as_str().unwrap().contains("targets.allow"));
-        assert!(!ask(Some("ERROR_ZERO_BALANCE"), None, false, &[]).contains("from Quittance"));
+        assert!(!ask(Some("ERROR_BAD_DUPLICATES"), None, false, &[]).contains("from Quittance"));
     }
 }

@@ -3,7 +3,7 @@
 
 mod questions;
 
-use crate::config::{Config, ConfigArgs, ConfigErrors, Environment};
+use crate::config::{Config, ConfigArgs, ConfigErrors, Environment, toml_text};
 use crate::exit::{Exit, Trouble};
 use crate::output;
 use clap::{Args, ValueEnum};
@@ -166,11 +166,12 @@ fn write_new(path: &Path, text: &str) -> Result<(), Trouble> {
         Trouble::new(Exit::NotWritten, format!("{} cannot be written: {error}", path.display()))
     };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new()
-        .prefix(".quittance-init-")
-        .suffix(".toml")
-        .tempfile_in(folder)
-        .map_err(|error| not_written(&error))?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".quittance-init-").suffix(".toml");
+    // There is no secret in it, and the daemon may run as another user: readable as any file that this user makes.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder).map_err(|error| not_written(&error))?;
     file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(|e| not_written(&e))?;
     check(file.path(), path)?;
     match file.persist_noclobber(path) {
@@ -192,11 +193,6 @@ fn check(written: &Path, path: &Path) -> Result<(), Trouble> {
     Err(Trouble::new(Exit::Usage, format!("nothing was written: {what}")))
 }
 
-/// As a text in TOML.
-fn quoted(text: &str) -> String {
-    toml::Value::from(text).to_string()
-}
-
 impl Answers {
     fn render(&self) -> String {
         let Self { service, url, key_env, allow, reuse, public_url } = self;
@@ -206,11 +202,11 @@ impl Answers {
         _ = writeln!(text, "# Where the provider can call this node, to bring answers and to settle doubts.");
         _ = writeln!(text, "# {}", WITHOUT_PUBLIC_URL.replace("default, and may", "default, and\n# may"));
         _ = match public_url {
-            Some(url) => writeln!(text, "public_url = {}\n", quoted(url)),
+            Some(url) => writeln!(text, "public_url = {}\n", toml_text(url)),
             None => writeln!(text, "# public_url = \"https://quittance.example.org\"\n"),
         };
         text += "[targets]\n# Page hosts that you may automate; orders for all others are refused before anything is paid for.\n";
-        let hosts: Vec<String> = allow.iter().map(|host| quoted(host)).collect();
+        let hosts: Vec<String> = allow.iter().map(|host| toml_text(host)).collect();
         _ = writeln!(text, "allow = [{}]\n", hosts.join(", "));
         text += "\
 [reuse]
@@ -219,12 +215,12 @@ impl Answers {
 #   \"shared\"     they are one job and get one answer: right where repeats are retries
 #   \"by_kind\"    exclusive where a site takes an answer once, shared where it can be used again
 ";
-        _ = writeln!(text, "default = {}\n", quoted(reuse.name()));
+        _ = writeln!(text, "default = {}\n", toml_text(reuse.name()));
         text += "[[provider]]\nname = \"main\"\n";
-        _ = writeln!(text, "profile = {}", quoted(profile));
-        _ = writeln!(text, "protocol = {}", quoted(protocol));
-        _ = writeln!(text, "url = {}", quoted(url));
-        _ = writeln!(text, "key_env = {}  # the variable that holds the provider's key", quoted(key_env));
+        _ = writeln!(text, "profile = {}", toml_text(profile));
+        _ = writeln!(text, "protocol = {}", toml_text(protocol));
+        _ = writeln!(text, "url = {}", toml_text(url));
+        _ = writeln!(text, "key_env = {}  # the variable that holds the provider's key", toml_text(key_env));
         text
     }
 
@@ -283,6 +279,11 @@ mod tests {
         let config = ConfigArgs { config: Some(path.clone()), overrides: Vec::new() };
         assert_eq!(run(args, &config).unwrap_err().exit, Exit::NotWritten);
         assert_eq!(write_new(&path, "").unwrap_err().exit, Exit::NotWritten);
+        let other = folder.path().join("other.toml");
+        write_new(&other, "").unwrap();
+        let rights = |path: &Path| path.metadata().unwrap().permissions();
+        assert_eq!(rights(&other), rights(&path), "as any file that this user makes");
+        std::fs::remove_file(other).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }

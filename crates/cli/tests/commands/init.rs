@@ -47,8 +47,8 @@ fn config_check_passes_on_what_init_writes() {
 fn without_a_public_url_the_file_and_the_command_say_what_that_costs() {
     let house = House::new();
     let said = house.run(&["init", "--profile", "captchaai"]).exits(0);
-    let file = std::fs::read_to_string(house.path("quittance.toml")).unwrap().replace("\n# ", " ");
-    for text in [&said.err, &file] {
+    let file = std::fs::read_to_string(house.path("quittance.toml")).unwrap();
+    for text in [&said.err, &file.replace("\n# ", " ")] {
         assert!(text.contains("submitted again by default, and may be paid for twice"), "{text}");
     }
     assert!(file.contains("# public_url = "), "{file}");
