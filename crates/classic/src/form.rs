@@ -1,11 +1,12 @@
 //! The parameters of a request, whatever they were wrapped in: query and body are merged, and the body is recognised
 //! by what it is, not by what its content type says. Real clients send nine shapes; the tests below are that list.
 
+use crate::document::{self, BadDocument};
 use futures_util::FutureExt;
 use multer::Multipart;
 use multer::bytes::Bytes;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::fmt;
 
@@ -23,14 +24,19 @@ pub enum Part {
     File(Vec<u8>),
 }
 
+impl Part {
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::File(bytes) => bytes,
+        }
+    }
+}
+
 impl fmt::Debug for Part {
     /// A part may be a key, a password or an answer: its size is all that `{:?}` tells.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = match self {
-            Self::Text(text) => text.len(),
-            Self::File(bytes) => bytes.len(),
-        };
-        write!(f, "{bytes} bytes")
+        write!(f, "{} bytes", self.as_bytes().len())
     }
 }
 
@@ -41,12 +47,47 @@ pub struct Form(pub BTreeMap<String, Part>);
 pub enum BadForm {
     #[error("the body is not what it begins like: {what}")]
     Malformed { what: &'static str },
+    #[error(transparent)]
+    Document(#[from] BadDocument),
 }
 
 impl Form {
     /// Query and body, merged; where both name a parameter, the body decides, and within one of them the last.
     /// Broken percent signs and bytes that are no UTF-8 are taken as they are: whoever reads the parameter decides.
     pub fn read(query: &str, content_type: Option<&str>, body: &[u8]) -> Result<Self, BadForm> {
+        Ok(Reading::of(query, content_type, body)?.form)
+    }
+
+    /// As [`Form::read`], and the names of the parameters that were sent with different values.
+    pub fn read_with_doubles(
+        query: &str,
+        content_type: Option<&str>,
+        body: &[u8],
+    ) -> Result<(Self, BTreeSet<String>), BadForm> {
+        let Reading { form, doubled } = Reading::of(query, content_type, body)?;
+        Ok((form, doubled))
+    }
+
+    /// A parameter that is text and not empty.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.0.get(name)? {
+            Part::Text(text) if !text.is_empty() => Some(text),
+            _ => None,
+        }
+    }
+}
+
+/// A form that is being read.
+#[derive(Default)]
+struct Reading {
+    form: Form,
+    /// The parameters that were sent with different values.
+    doubled: BTreeSet<String>,
+}
+
+impl Reading {
+    fn of(query: &str, content_type: Option<&str>, body: &[u8]) -> Result<Self, BadForm> {
         let mut form = Self::default();
         form.read_urlencoded(query.as_bytes())?;
         let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
@@ -69,15 +110,6 @@ impl Form {
         Ok(form)
     }
 
-    /// A parameter that is text and not empty.
-    #[must_use]
-    pub fn text(&self, name: &str) -> Option<&str> {
-        match self.0.get(name)? {
-            Part::Text(text) if !text.is_empty() => Some(text),
-            _ => None,
-        }
-    }
-
     fn add(&mut self, name: String, part: Part) -> Result<(), BadForm> {
         if name.is_empty() {
             return Ok(());
@@ -85,8 +117,16 @@ impl Form {
         if name.len() > NAME_BYTES_MAX {
             return Err(BadForm::Malformed { what: "the name of a parameter is too long" });
         }
-        self.0.insert(name, part);
-        if self.0.len() > PARAMETERS_MAX {
+        match self.form.0.get(&name) {
+            Some(known) if known.as_bytes() == part.as_bytes() => return Ok(()),
+            // An empty text is how clients write what they do not set.
+            Some(known) if !known.as_bytes().is_empty() && !part.as_bytes().is_empty() => {
+                self.doubled.insert(name.clone());
+            }
+            Some(_) | None => {}
+        }
+        self.form.0.insert(name, part);
+        if self.form.0.len() > PARAMETERS_MAX {
             return Err(BadForm::Malformed { what: "too many parameters" });
         }
         Ok(())
@@ -102,8 +142,12 @@ impl Form {
     }
 
     fn read_json(&mut self, body: &[u8]) -> Result<(), BadForm> {
-        let Ok(Value::Object(members)) = serde_json::from_str(&String::from_utf8_lossy(body)) else {
-            return Err(BadForm::Malformed { what: "it begins like a JSON object" });
+        let members = match document::read(String::from_utf8_lossy(body).as_bytes()) {
+            Ok(Value::Object(members)) => members,
+            Err(doubled @ BadDocument::SentTwice { .. }) => return Err(doubled.into()),
+            Ok(_) | Err(BadDocument::NotJson { .. }) => {
+                return Err(BadForm::Malformed { what: "it begins like a JSON object" });
+            }
         };
         for (name, value) in members {
             let text = match value {

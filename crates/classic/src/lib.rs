@@ -5,6 +5,7 @@
 
 pub mod answer;
 pub mod code;
+pub mod document;
 pub mod encode;
 pub mod form;
 pub mod method;

@@ -103,8 +103,8 @@ pub(crate) async fn run(
             summary.add(&entry);
             rendered += &match form {
                 Form::Text => entry.line(),
-                Form::Json => format!("{}\n", Value::Object(told.clone())),
-                Form::Csv => entry.row(),
+                Form::Json => Entry::json(told, &summary.currency),
+                Form::Csv => entry.row(&summary.currency),
             };
             if let Some(comparison) = &mut comparison {
                 comparison.see(entry);

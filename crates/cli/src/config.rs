@@ -37,6 +37,7 @@ pub(crate) use address::Scheme;
 pub(crate) use alerts::AlertsConfig;
 pub(crate) use error::{ConfigError, ConfigErrors};
 pub(crate) use layers::{ADMIN_KEY, Environment, FROM_PASSWORD, TENANT_KEY, TO_PASSWORD};
+pub(crate) use name::toml_text;
 #[cfg(test)]
 pub(crate) use registry::settings;
 pub(crate) use secret::{CallerKey, Credential};

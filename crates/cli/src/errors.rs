@@ -365,8 +365,20 @@ mod tests {
             let (own, theirs) = (page.find("from Quittance itself"), page.find("from the provider"));
             assert!(own.is_some() && own < theirs && page.contains(words), "{page}");
         }
+        for profile in ["captchaai", "2captcha", "anticaptcha", "capsolver", "capmonster"] {
+            for code in [
+                "ERROR_NO_SLOT_AVAILABLE",
+                "ERROR_ZERO_BALANCE",
+                "ERROR_CAPTCHA_UNSOLVABLE",
+                "ERROR_TOKEN_EXPIRED",
+            ] {
+                let page = ask(Some(code), Some(profile), false, &[]);
+                let (own, theirs) = (page.find("from Quittance itself"), page.find("from the provider"));
+                assert!(own.is_some() && own < theirs && page.contains(profile), "{profile}: {page}");
+            }
+        }
         let object: Json = serde_json::from_str(&ask(Some("ERROR_PAGEURL"), None, true, &[])).unwrap();
         assert!(object["quittance"]["meaning"].as_str().unwrap().contains("targets.allow"));
-        assert!(!ask(Some("ERROR_ZERO_BALANCE"), None, false, &[]).contains("from Quittance"));
+        assert!(!ask(Some("ERROR_BAD_DUPLICATES"), None, false, &[]).contains("from Quittance"));
     }
 }

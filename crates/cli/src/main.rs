@@ -15,6 +15,7 @@ mod demo;
 mod doctor;
 mod errors;
 mod exit;
+mod init;
 mod interruption;
 mod kinds;
 mod node;
@@ -65,6 +66,7 @@ struct Cli {
 const AFTER_HELP: &str = "\
 Begin with:
   quittance demo                 see it work, on this machine, for nothing
+  quittance init                 write a first config file
   quittance config show          every setting, and where its value came from
   quittance doctor               is everything as it should be?
   quittance serve                the daemon, for clients in any language
@@ -81,6 +83,9 @@ enum Command {
     /// seconds, and needs no network, no key and no money.
     #[command(after_help = demo::AFTER_HELP)]
     Demo(demo::DemoArgs),
+    /// Write a first config file: asks on a terminal, or takes flags
+    #[command(after_help = init::AFTER_HELP)]
+    Init(init::InitArgs),
     /// Run the daemon: existing clients change one address
     #[command(after_help = serve::AFTER_HELP)]
     Serve(serve::ServeArgs),
@@ -160,6 +165,7 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
     match command {
         Command::Demo(demo) => block_on(demo::run(demo)),
         Command::Sim(sim) => block_on(sim::run(sim)),
+        Command::Init(init) => init::run(init, args),
         Command::Serve(args) => {
             let environment = Environment::of_process();
             let (inherited, systemd) = (Inherited::take(&environment)?, Systemd::of(&environment));

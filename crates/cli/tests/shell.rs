@@ -31,6 +31,7 @@ fn every_command_that_is_listed_has_help_and_none_is_missing() {
     let commands = commands();
     for name in [
         "demo",
+        "init",
         "serve",
         "tenant",
         "solve",
@@ -78,6 +79,8 @@ fn what_is_not_understood_exits_with_2_and_says_what_would_be() {
         (&["config"], "show"),
         (&["completions", "tcsh"], "bash"),
         (&["solve"], "--help"),
+        (&["init"], "--profile"),
+        (&["init", "--profile", "nobody"], "captchaai"),
     ] {
         let said = run(args);
         assert_eq!(said.status.code(), Some(2), "{args:?}");

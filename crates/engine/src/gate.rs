@@ -378,7 +378,7 @@ mod tests {
         let (mut firsts, mut retries) = (0u64, 0u64);
         for n in 0..10_000 {
             let now = at(1 + n / 1000);
-            // Every second submit is lost: not so many in a row that the circuit opens.
+            // Every second submit is lost: not so many in a row that the circuit breaker trips.
             gate.learn(
                 &if n % 2 == 0 { SubmitOutcome::InDoubt(Evidence::default()) } else { accepted() },
                 now,

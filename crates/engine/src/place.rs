@@ -102,9 +102,12 @@ impl Engine {
         let now = self.now();
         let (key, terms, policy) = self.agree(kind, draft)?;
         let terms = Arc::new(terms);
+        // A caller that asks for more life gets an order of its own, which is supplied from the stock: the order that brought a
+        // stocked answer does not know what its taker was promised.
         if terms.takes_stock
             && terms.reuse == Reuse::Exclusive
             && !terms.keyed
+            && terms.min_life.is_zero()
             && let Some(placed) = self.take_from_shelf(key, &terms, &policy, now).await?
         {
             return Ok(placed);

@@ -85,7 +85,7 @@ pub type OnCommit = Arc<dyn Fn(&Arc<Order>) + Send + Sync>;
 pub struct Sparing {
     /// The least time between two submits; zero for none.
     pub submit_interval: Duration,
-    /// So many submits in a row must come to nothing before the circuit opens.
+    /// So many submits in a row must come to nothing before the circuit breaker trips.
     pub trip_at: u32,
     /// How long one order may try the provider while the others wait for what it learns.
     pub probe: Duration,

@@ -14,7 +14,7 @@ use crate::codes;
 use crate::desk::{Accepted, Desk, NotSeen, Seen, Wish};
 use crate::door::{self, Asked, Body};
 use crate::gateway::PLAIN;
-use crate::order_options::OrderOptions;
+use crate::order_options::{self, BadOption, OptionFields, OrderOptions};
 use crate::tenant::Caller;
 use crate::wrong_keys::Visit;
 use hyper::header::{ALLOW, AUTHORIZATION, HeaderValue};
@@ -22,7 +22,8 @@ use hyper::{Method, Response, StatusCode};
 use manner::Manner;
 use pingbacks::Pingbacks;
 use quittance_classic::code::Place;
-use quittance_classic::{Form, Part, method};
+use quittance_classic::{BadForm, Form, Part, method};
+use quittance_engine::Outcome;
 use quittance_lifecycle::Value;
 use quittance_ports::StoreError;
 use std::fmt;
@@ -43,21 +44,21 @@ pub(crate) struct Code {
     reason: Option<String>,
 }
 
-impl<T: Into<String>> From<T> for Code {
+impl<T: AsRef<str>> From<T> for Code {
     fn from(code: T) -> Self {
-        Self { code: in_classic(code.into()), reason: None }
+        Self { code: codes::in_classic(code.as_ref()).to_owned(), reason: None }
     }
 }
 
 impl Code {
-    fn because(code: impl Into<String>, reason: impl fmt::Display) -> Self {
-        Self { code: in_classic(code.into()), reason: Some(reason.to_string()) }
+    fn because(code: impl AsRef<str>, reason: impl fmt::Display) -> Self {
+        Self { reason: Some(reason.to_string()), ..Self::from(code) }
     }
-}
 
-/// A code as clients of the classic protocol know it: strict ones stop at any other.
-fn in_classic(code: String) -> String {
-    if code == codes::DOMAIN { "ERROR_PAGEURL".to_owned() } else { code }
+    /// Of an order that has no answer for its caller.
+    fn of_outcome(outcome: &Outcome) -> Self {
+        Self { reason: codes::reason_of_outcome(outcome), ..Self::from(codes::code_of_outcome(outcome)) }
+    }
 }
 
 /// `load.php`: there is room. How busy the provider is, is not ours to tell.
@@ -161,15 +162,29 @@ impl ClassicDoor {
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
             return answer;
         }
-        let Ok(form) = Form::read(asked.query(), asked.content_type(), &asked.body) else {
-            let why = if page == Page::Res { codes::BAD_PARAMETERS } else { "ERROR_UPLOAD" };
-            return turned::said(&asked, &why.into());
+        let read = Form::read_with_doubles(asked.query(), asked.content_type(), &asked.body);
+        let (form, doubled) = match read {
+            Ok((form, mut doubled)) => {
+                doubled.retain(|name| decides(name));
+                (form, doubled)
+            }
+            Err(bad @ BadForm::Document(_)) => {
+                return turned::said(&asked, &Code::because(codes::BAD_PARAMETERS, bad));
+            }
+            Err(BadForm::Malformed { .. }) => {
+                let why = if page == Page::Res { codes::BAD_PARAMETERS } else { "ERROR_UPLOAD" };
+                return turned::said(&asked, &why.into());
+            }
         };
         // Whoever waits for an answer must not keep his picture in memory twice.
         asked.body = bytes::Bytes::new();
         let manner = Manner::of(&form);
         let answer = match page {
             Page::In if form.text("method") == Some("get_server_errors") => Ok(manner.bare(&server_errors())),
+            Page::In | Page::Solve if !doubled.is_empty() => {
+                let field = doubled.into_iter().next().unwrap_or_default();
+                Err(bad_option(BadOption::SentTwice { field }))
+            }
             Page::In => self
                 .submit(&asked, form)
                 .await
@@ -208,16 +223,15 @@ impl ClassicDoor {
 
     async fn submit(&self, asked: &Asked, form: Form) -> Result<Accepted, Code> {
         let caller = self.caller(asked, &form)?;
-        let wish = self.wish(asked, &caller, &form)?;
-        drop(form);
+        let wish = self.wish(asked, &caller, form)?;
         self.place(caller, wish).await
     }
 
-    fn wish(&self, asked: &Asked, caller: &Caller, form: &Form) -> Result<Wish, Code> {
+    fn wish(&self, asked: &Asked, caller: &Caller, mut form: Form) -> Result<Wish, Code> {
+        let fields = take_options(&mut form).map_err(bad_option)?;
         let wanted =
-            method::understand(form).map_err(|bad| Code::because(codes::code_of_bad_wish(&bad), &bad))?;
-        let options = OrderOptions::read(&asked.head.headers, |name| Ok(form.0.get(name).map(as_text)))
-            .map_err(|bad| Code::because(codes::BAD_PARAMETERS, bad))?;
+            method::understand(&form).map_err(|bad| Code::because(codes::code_of_bad_wish(&bad), &bad))?;
+        let options = OrderOptions::read(&asked.head.headers, &fields).map_err(bad_option)?;
         let dialect = self.flavour(asked, caller).dialect();
         let callback = form.text("pingback").map(|url| (url.trim().to_owned(), dialect));
         Ok(Wish {
@@ -249,8 +263,7 @@ impl ClassicDoor {
     /// A picture, and its answer at once.
     async fn solve(&self, asked: &Asked, form: Form, manner: &Manner) -> Result<Response<Body>, Code> {
         let caller = self.caller(asked, &form)?;
-        let wish = self.wish(asked, &caller, &form)?;
-        drop(form);
+        let wish = self.wish(asked, &caller, form)?;
         if !wish.params.values().any(|value| matches!(value, Value::Bytes(_))) {
             return Err("ERROR_UPLOAD".into());
         }
@@ -262,6 +275,28 @@ impl ClassicDoor {
             Err(not_seen) => Err(code_of_not_seen(&not_seen)),
         }
     }
+}
+
+/// Whether a parameter says what is ordered. The others say how to talk, and of those the last one counts.
+fn decides(name: &str) -> bool {
+    name == "method" || order_options::field_named(name).is_some() || !method::CONTROL.contains(&name)
+}
+
+/// Takes the fields that are for Quittance itself out of the form.
+fn take_options(form: &mut Form) -> Result<OptionFields, BadOption> {
+    let mut fields = OptionFields::default();
+    let names: Vec<String> =
+        form.0.keys().filter(|name| order_options::field_named(name).is_some()).cloned().collect();
+    for name in names {
+        if let Some(part) = form.0.remove(&name) {
+            fields.add(&name, || Ok(as_text(&part)))?;
+        }
+    }
+    Ok(fields)
+}
+
+fn bad_option(bad: BadOption) -> Code {
+    Code::because(codes::BAD_PARAMETERS, bad)
 }
 
 /// Some clients upload everything as if it were a file.

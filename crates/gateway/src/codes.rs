@@ -1,18 +1,19 @@
 //! What the protocols call a refusal: our reasons, in the codes that their clients know. Every door that speaks codes asks
 //! here, so the same trouble has the same name at each.
 
+mod ending;
 mod own;
 
+use ending::code_of_fault;
+pub(crate) use ending::{code_of_outcome, in_classic, in_json, reason_of_outcome};
 pub use own::{OWN_CODES, OwnCode, own_code};
 
 use crate::desk::Declined;
 use crate::tenant::NotKnown;
-use quittance_classic::code::looks_like_a_code;
 use quittance_classic::method::BadWish;
-use quittance_classic::{FaultCodes, Profile};
+use quittance_engine::PlaceError;
 use quittance_engine::targets::NotAllowed;
-use quittance_engine::{Outcome, PlaceError};
-use quittance_lifecycle::{BadRequest, DeadCause, FailCause, Fault, FaultClass, Refusal};
+use quittance_lifecycle::{BadRequest, Refusal};
 use quittance_ports::StoreError;
 use std::borrow::Cow;
 
@@ -22,6 +23,11 @@ pub(crate) const NO_SLOT: &str = "ERROR_NO_SLOT_AVAILABLE";
 pub(crate) const NOT_READY: &str = quittance_classic::code::PENDING[0];
 pub(crate) const BAD_PARAMETERS: &str = "ERROR_BAD_PARAMETERS";
 pub(crate) const UNSOLVABLE: &str = "ERROR_CAPTCHA_UNSOLVABLE";
+/// The deadline was reached while the provider worked on the task. Dialects without such a code call it unsolvable, as their
+/// services do.
+pub(crate) const TIMEOUT: &str = "ERROR_TASK_TIMEOUT";
+/// The account at the provider has no money: to try again at once is for nothing.
+const ZERO_BALANCE: &str = "ERROR_ZERO_BALANCE";
 /// Nobody's order, or somebody else's.
 pub(crate) const UNKNOWN_ID: &str = "ERROR_WRONG_CAPTCHA_ID";
 /// The record of the order is there and damaged. No service has such a code: a client must neither wait nor buy again.
@@ -112,82 +118,9 @@ pub(crate) const fn code_of_bad_wish(bad: &BadWish) -> &'static str {
     }
 }
 
-/// Whoever has an answer asks for no code.
-pub(crate) fn code_of_outcome(outcome: &Outcome) -> Cow<'_, str> {
-    match outcome {
-        Outcome::Answered(_) | Outcome::NotYet => NOT_READY.into(),
-        Outcome::Failed(FailCause::Refused(fault)) => code_of_fault(fault),
-        Outcome::Dead(DeadCause::Spent(fault) | DeadCause::NotTaken(Some(fault))) => {
-            code_of_last_fault(fault)
-        }
-        Outcome::Dead(DeadCause::NotTaken(None)) => NO_SLOT.into(),
-        Outcome::Dead(
-            DeadCause::DoubtsSpent(_) | DeadCause::Deadline | DeadCause::Doubt | DeadCause::StoreForgot,
-        )
-        | Outcome::Failed(FailCause::Cancelled)
-        | Outcome::TakenByAnother => UNSOLVABLE.into(),
-        Outcome::Expired => EXPIRED.into(),
-        Outcome::Forgotten => UNKNOWN_ID.into(),
-    }
-}
-
-/// Why an order that was tried again has come to nothing. That the provider had no room, could not be reached or takes no work
-/// from our account is no verdict on the task.
-fn code_of_last_fault(fault: &Fault) -> Cow<'_, str> {
-    match fault.class {
-        FaultClass::Busy | FaultClass::Unreachable | FaultClass::Broke | FaultClass::Account => {
-            NO_SLOT.into()
-        }
-        FaultClass::Unsolvable => UNSOLVABLE.into(),
-        FaultClass::Caller | FaultClass::UnknownCode => code_of_fault(fault),
-    }
-}
-
-/// The provider's own word, if a client can know it. Whatever else a provider said is for the operator to read.
-fn code_of_fault(fault: &Fault) -> Cow<'_, str> {
-    let code = fault.code.as_str();
-    let is_plain = code.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') && !code.contains('|');
-    let is_code = looks_like_a_code(code) || FaultCodes::of(Profile::TwoCaptcha).is_known(code);
-    if is_plain && is_code { code.into() } else { UNSOLVABLE.into() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_providers_code_is_passed_on_and_its_prose_is_not() {
-        let told = |code: &str| {
-            let fault = Fault::new(FaultClass::UnknownCode, code);
-            code_of_outcome(&Outcome::Failed(FailCause::Refused(fault))).into_owned()
-        };
-        for code in ["ERROR_BAD_DUPLICATES", "ERROR: 1001", "ERROR_SOMETHING_NEW", "IP_BANNED"] {
-            assert_eq!(told(code), code);
-        }
-        for prose in ["solved, but without an answer", "", "<html>", "ERROR_A|OK", "ERROR\n"] {
-            assert_eq!(told(prose), UNSOLVABLE, "{prose}");
-        }
-        assert_eq!(code_of_outcome(&Outcome::Dead(DeadCause::Deadline)), UNSOLVABLE);
-        assert_eq!(code_of_outcome(&Outcome::NotYet), "CAPCHA_NOT_READY");
-    }
-
-    #[test]
-    fn no_room_at_the_provider_is_never_told_as_a_task_that_cannot_be_solved() {
-        let told = |cause| code_of_outcome(&Outcome::Dead(cause)).into_owned();
-        let busy = || Fault::new(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
-        for cause in [
-            DeadCause::Spent(busy()),
-            DeadCause::NotTaken(Some(busy())),
-            DeadCause::NotTaken(None),
-            DeadCause::Spent(Fault::new(FaultClass::Busy, "HTTP 429")),
-            DeadCause::NotTaken(Some(Fault::new(FaultClass::Unreachable, "connection refused"))),
-            DeadCause::NotTaken(Some(Fault::new(FaultClass::Broke, "ERROR_ZERO_BALANCE"))),
-        ] {
-            assert_eq!(told(cause), NO_SLOT);
-        }
-        let hopeless = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE");
-        assert_eq!(told(DeadCause::Spent(hopeless)), UNSOLVABLE);
-    }
 
     #[test]
     fn what_is_missing_has_the_code_that_clients_know_for_it() {

@@ -6,6 +6,7 @@ use crate::desk::Wish;
 use hyper::HeaderMap;
 use quittance_lifecycle::Reuse;
 use quittance_lifecycle::terms::{IDEMPOTENCY_KEY_BYTES_MAX, PATIENCE_MAX};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use std::time::Duration;
 pub(crate) const NAMES: [&str; 6] =
     ["deadline_s", "idempotency_key", "min_life_s", "no_stock", "nocache", "reuse"];
 const HEADER: &str = "idempotency-key";
+const KEY: &str = "idempotency_key";
 /// How long an order may take, in seconds.
 const DEADLINE_S: RangeInclusive<u64> = 1..=PATIENCE_MAX.as_secs();
 /// How much life its answer must have; no answer that expires lives longer than a day.
@@ -33,13 +35,55 @@ pub(crate) enum BadOption {
     )]
     KeysDiffer,
     #[error("`{field}` must be a number of seconds from {least} to {most}")]
-    Seconds { field: &'static str, least: u64, most: u64 },
-    #[error("`reuse` must be `shared` or `exclusive`")]
-    Reuse,
+    Seconds { field: String, least: u64, most: u64 },
+    #[error("`{field}` must be `shared` or `exclusive`")]
+    Reuse { field: String },
     #[error("`{field}` must be a text, a number, true or false")]
-    Shape { field: &'static str },
-    #[error("`{field}` stands beside the task and inside it, with different values: send it once")]
-    SaidTwice { field: &'static str },
+    Shape { field: String },
+    #[error("`{field}` was sent twice, with different values: send it once")]
+    SentTwice { field: String },
+    #[error("`{one}` and `{other}` are one field, and their values are different: send one of them")]
+    TwoSpellings { one: String, other: String },
+}
+
+/// The field of ours that a client means by this name. Case and underscores do not count: `idempotencyKey` is `idempotency_key`.
+pub(crate) fn field_named(name: &str) -> Option<&'static str> {
+    NAMES.into_iter().find(|known| squeezed(known).eq(squeezed(name)))
+}
+
+fn squeezed(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().filter(|byte| *byte != b'_').map(|byte| byte.to_ascii_lowercase())
+}
+
+/// The fields of ours that a request has, each with the name that the client wrote.
+#[derive(Debug, Default)]
+pub(crate) struct OptionFields(BTreeMap<&'static str, (String, String)>);
+
+impl OptionFields {
+    /// Adds a field if it is one of ours, and says whether it is. A second one must say the same; an empty text is how clients of
+    /// both protocols write what they do not set, except of a key.
+    pub(crate) fn add(
+        &mut self,
+        name: &str,
+        value: impl FnOnce() -> Result<String, BadOption>,
+    ) -> Result<bool, BadOption> {
+        let Some(field) = field_named(name) else { return Ok(false) };
+        let value = value()?;
+        match self.0.get(field) {
+            _ if field != KEY && value.trim().is_empty() => {}
+            Some((_, known)) if *known == value => {}
+            Some((one, _)) if one == name => return Err(BadOption::SentTwice { field: name.to_owned() }),
+            Some((one, _)) => {
+                return Err(BadOption::TwoSpellings { one: one.clone(), other: name.to_owned() });
+            }
+            None => _ = self.0.insert(field, (name.to_owned(), value)),
+        }
+        Ok(true)
+    }
+
+    fn get(&self, field: &str) -> Option<(&str, &str)> {
+        self.0.get(field).map(|(name, value)| (name.as_str(), value.as_str()))
+    }
 }
 
 /// The key in the header, if there is one.
@@ -72,32 +116,29 @@ pub(crate) struct OrderOptions {
 }
 
 impl OrderOptions {
-    /// `field` is what the request has under one of these names, as text.
-    pub(crate) fn read(
-        headers: &HeaderMap,
-        field: impl Fn(&'static str) -> Result<Option<String>, BadOption>,
-    ) -> Result<Self, BadOption> {
-        // An empty text is how clients of both protocols write what they do not set.
-        let set = |name| field(name).map(|text| text.filter(|text| !text.trim().is_empty()));
-        let is_set = |name| set(name).map(|text| text.is_some_and(|text| is_yes(&text)));
-        let is_fresh_wanted = is_set("nocache")?;
-        let reuse = match set("reuse")?.as_deref() {
+    pub(crate) fn read(headers: &HeaderMap, fields: &OptionFields) -> Result<Self, BadOption> {
+        let is_set = |field| fields.get(field).is_some_and(|(_, text)| is_yes(text));
+        let is_fresh_wanted = is_set("nocache");
+        let reuse = match fields.get("reuse") {
             _ if is_fresh_wanted => Some(Reuse::Exclusive),
             None => None,
-            Some("shared") => Some(Reuse::Shared),
-            Some("exclusive") => Some(Reuse::Exclusive),
-            Some(_) => return Err(BadOption::Reuse),
+            Some((_, "shared")) => Some(Reuse::Shared),
+            Some((_, "exclusive")) => Some(Reuse::Exclusive),
+            Some((name, _)) => return Err(BadOption::Reuse { field: name.to_owned() }),
         };
-        let span = |name, range: RangeInclusive<u64>| {
-            set(name)?.map(|text| seconds(name, &text, &range)).transpose()
+        let span = |field, range: RangeInclusive<u64>| {
+            fields.get(field).map(|(name, text)| seconds(name, text, &range)).transpose()
         };
         Ok(Self {
             // An empty key is an error: its caller wants a retry to be safe, and it would not be.
-            idempotency_key: one_key(key_in_header(headers)?, field("idempotency_key")?)?,
+            idempotency_key: one_key(
+                key_in_header(headers)?,
+                fields.get(KEY).map(|(_, key)| key.to_owned()),
+            )?,
             reuse,
             deadline: span("deadline_s", DEADLINE_S)?,
             min_life: span("min_life_s", MIN_LIFE_S)?,
-            no_stock: is_fresh_wanted || is_set("no_stock")?,
+            no_stock: is_fresh_wanted || is_set("no_stock"),
         })
     }
 
@@ -120,11 +161,11 @@ pub(crate) fn one_key(
     }
 }
 
-fn seconds(field: &'static str, text: &str, range: &RangeInclusive<u64>) -> Result<Duration, BadOption> {
+fn seconds(field: &str, text: &str, range: &RangeInclusive<u64>) -> Result<Duration, BadOption> {
     let (least, most) = (*range.start(), *range.end());
     let span = text.trim().parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     span.filter(|span| (Duration::from_secs(least)..=Duration::from_secs(most)).contains(span))
-        .ok_or(BadOption::Seconds { field, least, most })
+        .ok_or_else(|| BadOption::Seconds { field: field.to_owned(), least, most })
 }
 
 /// As all switches of the protocols are read.
@@ -143,10 +184,11 @@ mod tests {
         if let Some(key) = header {
             headers.insert(HEADER, HeaderValue::from_static(key));
         }
-        OrderOptions::read(&headers, |name| {
-            let found = fields.iter().find(|(field, _)| *field == name);
-            Ok(found.map(|(_, text)| (*text).to_owned()))
-        })
+        let mut given = OptionFields::default();
+        for (name, text) in fields {
+            assert!(given.add(name, || Ok((*text).to_owned()))?, "{name} is one of ours");
+        }
+        OrderOptions::read(&headers, &given)
     }
 
     fn key(header: Option<&'static str>, fields: &[(&str, &str)]) -> Result<Option<String>, BadOption> {
@@ -186,7 +228,7 @@ mod tests {
         assert_eq!(deadline(" 1.5 "), Ok(Some(Duration::from_millis(1500))));
         assert_eq!(deadline(""), Ok(None));
         for bad in ["0", "0.9", "-1", "86401", "1e99", "nan", "inf", "60s", "1,5"] {
-            let wrong = BadOption::Seconds { field: "deadline_s", least: 1, most: 86_400 };
+            let wrong = BadOption::Seconds { field: "deadline_s".to_owned(), least: 1, most: 86_400 };
             assert_eq!(deadline(bad), Err(wrong), "{bad}");
         }
         let min_life = |text| read(None, &[("min_life_s", text)]).map(|options| options.min_life);
@@ -203,6 +245,29 @@ mod tests {
         assert_eq!(said(&[("reuse", "exclusive"), ("no_stock", "1")]), Ok((Some(Reuse::Exclusive), true)));
         assert_eq!(said(&[("reuse", "shared"), ("nocache", "true")]), Ok((Some(Reuse::Exclusive), true)));
         assert_eq!(said(&[("nocache", "0"), ("no_stock", "False")]), Ok((None, false)));
-        assert_eq!(said(&[("reuse", "Shared")]), Err(BadOption::Reuse));
+        assert_eq!(said(&[("reuse", "Shared")]), Err(BadOption::Reuse { field: "reuse".to_owned() }));
+    }
+
+    #[test]
+    fn case_and_underscores_of_a_name_do_not_count_and_two_values_are_an_error() {
+        for name in
+            ["idempotency_key", "idempotencyKey", "IdempotencyKey", "IDEMPOTENCY_KEY", "idempotencykey"]
+        {
+            assert_eq!(field_named(name), Some("idempotency_key"), "{name}");
+        }
+        for (name, field) in [("deadlineS", "deadline_s"), ("minLifeS", "min_life_s"), ("noCache", "nocache")]
+        {
+            assert_eq!(field_named(name), Some(field));
+        }
+        for name in ["", "_", "idempotency-key", "key", "deadline", "min_life", "pageurl"] {
+            assert_eq!(field_named(name), None, "{name}");
+        }
+        let equal = [("deadline_s", "60"), ("deadlineS", "60"), ("deadline_s", " ")];
+        assert_eq!(read(None, &equal).map(|read| read.deadline), Ok(Some(Duration::from_secs(60))));
+        let (one, other) = ("deadline_s".to_owned(), "deadlineS".to_owned());
+        let spelled = read(None, &[("deadline_s", "60"), ("deadlineS", "61")]);
+        assert_eq!(spelled, Err(BadOption::TwoSpellings { one: one.clone(), other }));
+        let doubled = read(None, &[("deadline_s", "60"), ("deadline_s", "61")]);
+        assert_eq!(doubled, Err(BadOption::SentTwice { field: one }));
     }
 }

@@ -127,17 +127,21 @@ pub fn error(flavour: Flavour, code: &str) -> (u16, String) {
 /// An error with a reason of its own in place of what the code usually means.
 #[must_use]
 pub fn error_because(flavour: Flavour, code: &str, why: &str) -> String {
-    Body::new(error_id(flavour, code)).text("errorCode", code).text("errorDescription", why).end()
+    fail_because(flavour, code, why).end()
 }
 
-/// An error as a callback.
+/// An error as a callback, with the reason.
 #[must_use]
-pub fn callback_error(flavour: Flavour, code: &str, id: TaskId) -> String {
-    fail(flavour, code).task(flavour, id).end()
+pub fn callback_error(flavour: Flavour, code: &str, why: &str, id: TaskId) -> String {
+    fail_because(flavour, code, why).task(flavour, id).end()
 }
 
 fn fail(flavour: Flavour, code: &str) -> Body {
-    Body::new(error_id(flavour, code)).text("errorCode", code).text("errorDescription", description(code))
+    fail_because(flavour, code, description(code))
+}
+
+fn fail_because(flavour: Flavour, code: &str, why: &str) -> Body {
+    Body::new(error_id(flavour, code)).text("errorCode", code).text("errorDescription", why)
 }
 
 fn error_status(flavour: Flavour, code: &str) -> u16 {

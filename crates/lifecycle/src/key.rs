@@ -67,11 +67,15 @@ impl fmt::Display for KeyError {
 impl core::error::Error for KeyError {}
 
 impl Key {
-    /// The key of whoever asks for `target` now. `window` splits time, so that no order is older than it.
+    /// The key of whoever asks for `target` now, and needs an answer with `min_life` left. `window` splits time, so that no order
+    /// is older than it.
     #[must_use]
-    pub fn shared(target: &Target, window: Option<Duration>, now: Timestamp) -> Self {
+    pub fn shared(target: &Target, min_life: Duration, window: Option<Duration>, now: Timestamp) -> Self {
         let slot = window.map_or(0, |window| (now.as_millis() / millis(window).max(1)).saturating_add(1));
-        Self(Digester::new("quittance/shared/1").part(&target.0).number(slot).finish())
+        let digester = Digester::new("quittance/shared/1").part(&target.0).number(slot);
+        // Most callers ask for no life, and their keys stay as they were before it counted.
+        let digester = if min_life.is_zero() { digester } else { digester.number(millis(min_life)) };
+        Self(digester.finish())
     }
 
     /// The key of one placement that shares with nobody; `nonce` must be new each time.

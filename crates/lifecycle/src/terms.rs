@@ -6,7 +6,7 @@ use crate::bad_request::BadRequest;
 use crate::key::{Digester, Key, Target};
 use crate::kind::{Field, Identity, Kind, Shape};
 use crate::policy::Policy;
-use crate::time::Timestamp;
+use crate::time::{Timestamp, millis};
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -229,6 +229,9 @@ impl Draft {
             check_sizes(name, value)?;
         }
         let (min_life, margin) = check_min_life(kind, self.min_life)?;
+        // What an order promises about life is part of what it is: the id says nothing about its callers, so all of them must
+        // have asked for the same. An answer that lives for ever has every life.
+        let life_asked = if kind.life.is_some() { min_life } else { Duration::ZERO };
         let patience = self.patience.unwrap_or(policy.patience);
         if patience < Duration::from_secs(1) || patience > PATIENCE_MAX {
             return Err(BadRequest::BadPatience { wanted: patience });
@@ -237,7 +240,7 @@ impl Draft {
         let target = target.hidden(settings.secret.as_ref());
         // Only an order whose key was chosen can be mistaken for another, and every join pays for the digest.
         let fingerprint = match self.idempotency_key {
-            Some(_) => fingerprint(&self.tenant, kind, &self.params, settings.proxy_counts),
+            Some(_) => fingerprint(&self.tenant, kind, &self.params, life_asked, settings.proxy_counts),
             None => target.0,
         };
         let reuse = match self.slot {
@@ -248,7 +251,7 @@ impl Draft {
         let key = match (&self.slot, &self.idempotency_key, reuse) {
             (Some(slot), ..) => Key::slot(&self.tenant, slot).hidden(settings.secret.as_ref()),
             (None, Some(chosen), _) => Key::chosen(&self.tenant, chosen).hidden(settings.secret.as_ref()),
-            (None, None, Reuse::Shared) => Key::shared(&target, settings.window, now),
+            (None, None, Reuse::Shared) => Key::shared(&target, life_asked, settings.window, now),
             (None, None, Reuse::Exclusive) => Key::exclusive(&target, nonce),
         };
         let terms = Terms {
@@ -430,10 +433,20 @@ fn identity(tenant: &str, kind: &Kind, params: &BTreeMap<String, Value>, proxy_c
 
 /// Names all that was asked, so that a chosen key that comes with something else is noticed. Where the proxy does
 /// not count, a retry through another one is still a retry.
-fn fingerprint(tenant: &str, kind: &Kind, params: &BTreeMap<String, Value>, proxy_counts: bool) -> [u8; 32] {
+fn fingerprint(
+    tenant: &str,
+    kind: &Kind,
+    params: &BTreeMap<String, Value>,
+    min_life: Duration,
+    proxy_counts: bool,
+) -> [u8; 32] {
     let address_counts = proxy_counts || kind.bound_to_address;
     let counts = |name: &str| address_counts || !kind.address_fields.contains(&name);
-    digest("quittance/asked/1", tenant, kind, params, counts)
+    let asked = digest("quittance/asked/1", tenant, kind, params, counts);
+    if min_life.is_zero() {
+        return asked;
+    }
+    Digester::new("quittance/asked-with-life/1").part(&asked).number(millis(min_life)).finish()
 }
 
 fn digest(

@@ -219,16 +219,30 @@ fn a_chosen_key_is_the_same_whatever_is_asked_and_what_is_asked_is_noticed() {
     assert_eq!(terms.fingerprint, ask(&PARCEL, draft()).1.fingerprint);
 }
 
+/// An id says nothing about its caller, so all callers of one order must have asked for the same life.
+#[test]
+fn orders_that_ask_for_different_lives_are_different_and_a_chosen_key_belongs_to_one_of_them() {
+    let with_life = |seconds: u64| Draft { min_life: Some(Duration::from_secs(seconds)), ..draft() };
+    let (plain, none) = (key(&PARCEL, &draft()), key(&PARCEL, &with_life(0)));
+    assert_eq!(plain, none, "no life asked for");
+    let lives = [key(&PARCEL, &with_life(20)), key(&PARCEL, &with_life(21))];
+    assert!(lives[0] != lives[1] && !lives.contains(&plain));
+    let asked = |draft: Draft| ask(&PARCEL, &chosen(draft, "k"), KeySettings::default()).1.fingerprint;
+    assert_eq!(asked(draft()), asked(with_life(0)));
+    assert_eq!(asked(with_life(20)), asked(with_life(20)));
+    assert_ne!(asked(with_life(20)), asked(draft()));
+}
+
 /// Worked out once and written down. If this test fails, every node of the old version and every node of the
 /// new one have different keys for the same order, and pay for it twice.
 #[test]
 fn keys_are_the_same_in_every_process_and_version() {
     let target = Target([7; 32]);
-    let shared = Key::shared(&target, None, NOON);
+    let shared = Key::shared(&target, Duration::ZERO, None, NOON);
     for (key, expected) in [
         (shared, "06ac277010e4ba4d6e61a4d515f9caab0335e2f2ff9e72c833ce5c6a4e0d27f7"),
         (
-            Key::shared(&target, Some(Duration::from_secs(60)), NOON),
+            Key::shared(&target, Duration::ZERO, Some(Duration::from_secs(60)), NOON),
             "a3fed863da1f3a623dac780016c593abc7a0660c9fda0eccc1064d9f65101fd9",
         ),
         (Key::exclusive(&target, 1), "00ac6d7546925a0e1f7477405e3a4e2817d00a986752499c43886947659430ef"),

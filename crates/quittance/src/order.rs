@@ -63,7 +63,7 @@ impl Order {
         self
     }
 
-    /// How much life the answer must have when it is handed out.
+    /// How much life the answer must have when it is handed out. Orders that ask for different lives are different orders.
     #[must_use]
     pub fn min_life(mut self, span: Duration) -> Self {
         self.draft.min_life = Some(span);

@@ -76,7 +76,11 @@ impl Crowd {
             let number = locked(&self.truth).visits.len();
             let who = match (&wish.idempotency_key, wish.reuse) {
                 (Some(key), _) => format!("keyed {} {key}", wish.tenant),
-                (None, Reuse::Shared) => format!("shared {}", wish.identity()),
+                // Who asks for another life asks for another order.
+                (None, Reuse::Shared) => match wish.min_life {
+                    Some(life) => format!("shared {} with {} s left", wish.identity(), life.as_secs()),
+                    None => format!("shared {}", wish.identity()),
+                },
                 (None, Reuse::Exclusive) => format!("exclusive {number}"),
             };
             locked(&self.truth).visits.push(Visit {

@@ -82,6 +82,7 @@ const ROOMS: &[Room] = &[
             "form_urlencoded",
             "futures-util",
             "multer",
+            "serde",
             "serde_json",
             "thiserror",
         ]),

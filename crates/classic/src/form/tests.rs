@@ -231,8 +231,18 @@ fn a_form_is_decoded_as_the_standard_says() {
             .filter(|(name, _)| !name.is_empty())
             .map(|(name, value)| (name.into_owned(), Part::Text(value.into_owned())))
             .collect();
-        let mut form = Form::default();
-        form.read_urlencoded(bytes).unwrap();
-        assert_eq!(form.0, expected, "{}", String::from_utf8_lossy(bytes));
+        let mut reading = Reading::default();
+        reading.read_urlencoded(bytes).unwrap();
+        assert_eq!(reading.form.0, expected, "{}", String::from_utf8_lossy(bytes));
     }
+}
+
+#[test]
+fn parameters_that_were_sent_with_different_values_are_named() {
+    let doubled = |query: &str, body: &[u8]| Form::read_with_doubles(query, None, body).unwrap().1;
+    assert!(doubled("a=1&a=1&b=&b=2", b"a=1").is_empty(), "equal ones, and those that are not set");
+    assert_eq!(doubled("a=1&b=2&a=3", b"b=4"), ["a", "b"].map(str::to_owned).into());
+    assert_eq!(doubled("a=1", br#"{"a":2}"#), ["a".to_owned()].into());
+    let twice = Form::read("", None, br#"{"a":1,"a":2}"#);
+    assert!(matches!(twice, Err(BadForm::Document(BadDocument::SentTwice { name })) if name == "a"));
 }

@@ -55,6 +55,13 @@ impl Entry {
         self.key.get(..8).unwrap_or(&self.key)
     }
 
+    /// An entry as the API has it, for a program that reads line by line: its cost has its currency beside it.
+    pub(super) fn json(told: &Map<String, Value>, currency: &str) -> String {
+        let mut told = told.clone();
+        told.insert("currency".to_owned(), Value::from(currency));
+        format!("{}\n", Value::Object(told))
+    }
+
     fn cost(&self) -> String {
         match self.cost_micros {
             Some(micros) => money::render(Money(micros)),
@@ -96,13 +103,14 @@ impl Entry {
             "state",
             "cost",
             "cost_micros",
+            "currency",
             "why",
             "who",
             "possible_double",
         ])
     }
 
-    pub(super) fn row(&self) -> String {
+    pub(super) fn row(&self, currency: &str) -> String {
         csv::row([
             self.sent_at.as_str(),
             &self.key,
@@ -115,6 +123,7 @@ impl Entry {
             &self.state,
             &self.cost_micros.map(|micros| money::render(Money(micros))).unwrap_or_default(),
             &self.cost_micros.map(|micros| micros.to_string()).unwrap_or_default(),
+            currency,
             &self.why,
             &self.who,
             if self.possible_double { "true" } else { "false" },
@@ -142,8 +151,8 @@ pub(super) mod tests {
     fn an_entry_is_one_line_whatever_its_words_are() {
         let evil = Entry { site: "a\u{1b}[2J\nb".into(), task: Some("=1+1".into()), ..answered("7") };
         assert_eq!(evil.line().matches('\n').count(), 1);
-        assert!(!evil.line().contains('\u{1b}') && evil.row().contains("'=1+1"), "{}", evil.row());
-        assert_eq!(evil.row().matches('\n').count(), 1);
+        assert!(!evil.line().contains('\u{1b}') && evil.row("USD").contains("'=1+1"), "{}", evil.row("USD"));
+        assert_eq!(evil.row("USD").matches('\n').count(), 1);
         let line = answered("7").line();
         let (begin, rest) = line.split_once("  answered  ").unwrap();
         assert_eq!(begin, "2026-11-16T14:00:00.000Z    0.00299");
@@ -152,7 +161,12 @@ pub(super) mod tests {
             "3f3f3f3f anna turnstile shop.example.com, attempt 1, task 7: the first of the order; answer to anna, and \
              whoever joined\n"
         );
+        let told = json!({ "cost": "0.00299" });
+        assert_eq!(
+            Entry::json(told.as_object().unwrap(), "EUR"),
+            "{\"cost\":\"0.00299\",\"currency\":\"EUR\"}\n"
+        );
         let columns = |line: String| csv::read(&line).unwrap().len();
-        assert_eq!(columns(Entry::heading()), columns(evil.row()));
+        assert_eq!(columns(Entry::heading()), columns(evil.row("USD")));
     }
 }

@@ -37,9 +37,38 @@ fn distance(from: &str, to: &str) -> usize {
     rows[from.len()][to.len()]
 }
 
+/// Why an entry of a list of hosts is none, to stand behind the entry.
+pub(super) fn why_no_host(entry: &str) -> &'static str {
+    let host = entry.strip_prefix("*.").unwrap_or(entry);
+    match host {
+        "" => " (which is empty)",
+        _ if host.contains("://") => " (an address: write only its host)",
+        _ if host.contains('/') => " (a host with a path: write only the host)",
+        _ if host.contains(':') => " (a host with a port: write only the host, which holds for every port)",
+        _ if host.contains(char::is_whitespace) => " (there is a blank in it)",
+        _ if host.contains('*') => " (a `*` stands only at the beginning, before a dot)",
+        _ => " (no host has such a name)",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_entry_that_is_no_host_is_told_with_the_reason() {
+        for (entry, why) in [
+            ("https://shop.example.org/", "an address"),
+            ("shop.example.org/login", "a path"),
+            ("shop.example.org:443", "a port"),
+            ("*.shop example.org", "a blank"),
+            ("shop.*.org", "at the beginning"),
+            ("", "empty"),
+            ("shop..example", "no host"),
+        ] {
+            assert!(why_no_host(entry).contains(why), "{entry}: {}", why_no_host(entry));
+        }
+    }
 
     #[test]
     fn a_slip_of_the_fingers_is_understood_and_another_word_is_not() {

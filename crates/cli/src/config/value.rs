@@ -187,9 +187,14 @@ impl Shape {
             Raw::List(entries) => {
                 let is_right =
                     |entry: &&String| self.read(&Raw::List(vec![(*entry).clone()]), Path::new("")).is_some();
-                match entries.iter().find(|entry| !is_right(entry)) {
-                    Some(entry) => format!("a list with {} in it", toml_text(entry)),
-                    None => raw.to_string(),
+                let why =
+                    |entry: &str| if self == Self::Hosts { super::nearest::why_no_host(entry) } else { "" };
+                let wrong = entries.iter().filter(|entry| !is_right(entry));
+                let named: Vec<String> =
+                    wrong.map(|entry| format!("{}{}", toml_text(entry), why(entry))).collect();
+                match named.is_empty() {
+                    true => raw.to_string(),
+                    false => format!("a list with {} in it", named.join(" and ")),
                 }
             }
             _ => raw.to_string(),

@@ -23,6 +23,11 @@ impl Bar {
     fn sum(&self, name: &str) -> u64 {
         self.sums.iter().fold(0, |sum, sums| sum.saturating_add(sums.count(name)))
     }
+
+    /// Whether any part of the sum is known; a price that is not known is not 0.
+    fn is_known(&self, name: &str) -> bool {
+        self.sums.iter().any(|sums| sums.is_known(name))
+    }
 }
 
 pub(super) fn draw(report: &Report, width: Option<usize>, is_utf8: bool) -> String {
@@ -33,7 +38,11 @@ pub(super) fn draw(report: &Report, width: Option<usize>, is_utf8: bool) -> Stri
     let by = report.by.first().map_or("", |by| by.name());
     let mut text = String::new();
     for (called, name) in MEASURES {
-        _ = writeln!(text, "{called}, by {by}");
+        let currency = match report.currency.as_str() {
+            currency if name != "asked" && !currency.is_empty() => format!(" in {}", harmless(currency)),
+            _ => String::new(),
+        };
+        _ = writeln!(text, "{called}{currency}, by {by}");
         text += &drawn(&bars, called, name, width.unwrap_or(WIDTH), is_utf8);
         _ = writeln!(text, "in all {}\n", report.all.shown(called));
     }
@@ -71,7 +80,8 @@ fn shortened(name: &str) -> String {
 fn drawn(bars: &[Bar], called: &str, name: &str, width: usize, is_utf8: bool) -> String {
     let value = |bar: &Bar| {
         let mut sums = Sums::default();
-        sums.0.insert(name.to_owned(), bar.sum(name).into());
+        let sum = if bar.is_known(name) { bar.sum(name).into() } else { serde_json::Value::Null };
+        sums.0.insert(name.to_owned(), sum);
         sums.shown(called)
     };
     let widest = |of: &dyn Fn(&Bar) -> String| {
@@ -125,8 +135,20 @@ mod tests {
         };
         let all = rows.iter().map(|(_, asked)| asked).sum::<u64>();
         let rows: Vec<Value> = rows.iter().map(row).collect();
-        let told = json!({ "all": { "asked": all, "cost_micros": all * 1000 }, "rows": rows });
+        let told =
+            json!({ "currency": "EUR", "all": { "asked": all, "cost_micros": all * 1000 }, "rows": rows });
         Report::read(told, &[by]).unwrap()
+    }
+
+    #[test]
+    fn a_bar_without_any_price_is_not_known_and_money_has_its_currency() {
+        let mut report = report(By::Kind, &[("turnstile", 2), ("image", 3)]);
+        report.rows[1].sums.0.insert("cost_micros".to_owned(), Value::Null);
+        let text = draw(&report, Some(60), false);
+        let spent = text.split("saved").next().unwrap();
+        let line = |name: &str| spent.lines().find(|line| line.starts_with(name)).unwrap();
+        assert!(line("image").ends_with("  not known") && line("turnstile").ends_with(" 0.002"), "{text}");
+        assert!(text.contains("saved in EUR, by kind") && text.contains("asked, by kind"), "{text}");
     }
 
     #[test]
@@ -134,7 +156,7 @@ mod tests {
         let report = report(By::Tenant, &[("anna", 1000), ("bert", 500), ("carl", 1)]);
         let text = draw(&report, Some(60), true);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!((lines[0], lines[4]), ("spent, by tenant", "in all 1.501"));
+        assert_eq!((lines[0], lines[4]), ("spent in EUR, by tenant", "in all 1.501"));
         let full = |line: &str| line.chars().filter(|letter| *letter == '█').count();
         assert_eq!((full(lines[1]), full(lines[2]), full(lines[3])), (47, 23, 0), "{text}");
         assert!(lines[2].contains('▌') && lines[3].contains('▏'), "{text}");

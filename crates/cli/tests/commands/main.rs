@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on may end where it is")]
 
 mod house;
+mod init;
 mod pools;
 mod stores;
 mod unread;

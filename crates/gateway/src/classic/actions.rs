@@ -89,7 +89,7 @@ impl ClassicDoor {
                     codes::BAD_PARAMETERS.to_owned()
                 }
                 Ok(Outcome::Answered(answer)) => plain(&answer.goods).to_owned(),
-                Ok(outcome) => Code::from(codes::code_of_outcome(&outcome)).code,
+                Ok(outcome) => Code::of_outcome(&outcome).code,
                 Err(why) => why.code,
             });
         }

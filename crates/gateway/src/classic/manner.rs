@@ -2,7 +2,6 @@
 
 use super::Code;
 use super::dump::dump;
-use crate::codes;
 use crate::desk::Seen;
 use crate::door::{self, Body};
 use crate::gateway::PLAIN;
@@ -101,7 +100,7 @@ impl Manner {
     /// What an order has come to.
     pub(super) fn answer(&self, seen: &Seen, with_price: bool) -> Result<Response<Body>, Code> {
         let Outcome::Answered(answer) = &seen.outcome else {
-            return Err(codes::code_of_outcome(&seen.outcome).into());
+            return Err(Code::of_outcome(&seen.outcome));
         };
         // A price that is not known is left out, in JSON and in the plain form: 0 would be a lie.
         let price = answer.cost.filter(|_| with_price).map(price);
@@ -171,9 +170,10 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// `0.00299`: five places, as `get2` has it.
+/// `0.00299`: five places, as `get2` has it, and a sixth where it says something. A tiny price is not 0.
 fn price(money: Money) -> String {
-    format!("{}.{:05}", money.0 / 1_000_000, money.0 % 1_000_000 / 10)
+    let text = format!("{}.{:06}", money.0 / 1_000_000, money.0 % 1_000_000);
+    text.strip_suffix('0').map_or(text.clone(), str::to_owned)
 }
 
 /// `3.50`, and more places only where they say something.
@@ -195,7 +195,16 @@ mod tests {
         {
             assert_eq!(balance(Money(micros)), text);
         }
-        assert_eq!(price(Money(2_990)), "0.00299");
-        assert_eq!(price(Money(u64::MAX)), "18446744073709.55161");
+        for (micros, text) in [
+            (0, "0.00000"),
+            (1, "0.000001"),
+            (9, "0.000009"),
+            (10, "0.00001"),
+            (2_990, "0.00299"),
+            (1_000_000, "1.00000"),
+            (u64::MAX, "18446744073709.551615"),
+        ] {
+            assert_eq!(price(Money(micros)), text);
+        }
     }
 }

@@ -19,10 +19,13 @@ const HOST_ADVICE: &str = "if you may automate the site, add its host to `target
                            refusal names the host in error_text, in errorDescription and in the log";
 const UNKNOWN_ID: &str = "no order of this tenant has this id, or it is no longer kept (`store.keep`)";
 const ASK_SAME: &str = "use the id and the key with which the order was placed";
-const BUSY: &str = "the store is away or its disk is full, the tenant's `rate` or `open_max` is reached, or the node is \
-                    overloaded; nothing was bought";
+const BUSY: &str = "the store is away or its disk is full, the tenant's `rate` or `open_max` is reached, the node is overloaded, or \
+                    the provider had no slot, could not be reached or did not accept the account until the deadline";
 const BUSY_ADVICE: &str =
     "send it again; if it stays, look at the log, `quittance doctor` and the tenant's limits";
+const TIMEOUT: &str =
+    "the order's deadline was reached before the answer came; a late answer is kept for the next order";
+const TIMEOUT_ADVICE: &str = "place the order again, with a longer `deadline_s` if the kind needs more time";
 const KEY: &str = "the key is missing, or it is not one of this gateway's tenants'";
 const KEY_ADVICE: &str =
     "give the client the tenant's key, not the provider's: `quittance tenant new NAME` makes one";
@@ -44,8 +47,10 @@ pub const OWN_CODES: &[OwnCode] = &[
     own("ERROR_BAD_REQUEST", BODY, BODY_ADVICE),
     own(
         "ERROR_CAPTCHA_UNSOLVABLE",
-        "the order has no answer: it is a dead letter, was cancelled, or its answer went to another caller",
-        "`quittance dead list` shows why, and `quittance dead replay` tries again",
+        "the order has no answer: its deadline was reached, it is in doubt whether the provider took it, the provider answered \
+         with a code that is in no table, it was cancelled, or its answer went to another caller",
+        "read the reason in error_text (with json=1) or errorDescription; `quittance dead list` shows more, and `quittance dead \
+         replay` tries again",
     ),
     own("ERROR_DOMAIN_NOT_ALLOWED", HOST, HOST_ADVICE),
     own("ERROR_DUPLICATE_REPORT", "the opposite has been reported before", "report an answer once"),
@@ -72,6 +77,7 @@ pub const OWN_CODES: &[OwnCode] = &[
         "list the host in `listener.hosts`, or add a tenant and give the client its key",
     ),
     own("ERROR_KEY_DOES_NOT_EXIST", KEY, KEY_ADVICE),
+    own("ERROR_MAXIMUM_TIME_EXCEED", TIMEOUT, TIMEOUT_ADVICE),
     own("ERROR_NO_SLOT_AVAILABLE", BUSY, BUSY_ADVICE),
     own("ERROR_NO_SUCH_CAPCHA_ID", UNKNOWN_ID, ASK_SAME),
     own(
@@ -100,6 +106,7 @@ pub const OWN_CODES: &[OwnCode] = &[
         "send `task` as an object with a `type`",
     ),
     own("ERROR_TASK_NOT_SUPPORTED", WRONG, WRONG_ADVICE),
+    own("ERROR_TASK_TIMEOUT", TIMEOUT, TIMEOUT_ADVICE),
     own(
         "ERROR_TOKEN_EXPIRED",
         "the answer was there and has become too old to use: its caller came too late, or an idempotency key names it",
@@ -114,6 +121,11 @@ pub const OWN_CODES: &[OwnCode] = &[
     own("ERROR_WRONG_CAPTCHA_ID", UNKNOWN_ID, ASK_SAME),
     own("ERROR_WRONG_ID_FORMAT", "the id is not a number that this gateway gave out", ASK_SAME),
     own("ERROR_WRONG_USER_KEY", KEY, KEY_ADVICE),
+    own(
+        "ERROR_ZERO_BALANCE",
+        "the account at the provider has no money, and the order's deadline was reached before it had",
+        "top the account up, then release the provider: the page has a button, and `POST /v1/admin/release` does the same",
+    ),
     own(
         "ERROR_ZERO_CAPTCHA_FILESIZE",
         "the file is missing or too small to be a picture",
@@ -152,6 +164,8 @@ mod tests {
             crate::codes::DOMAIN,
             crate::codes::EXPIRED,
             crate::codes::DAMAGED,
+            crate::codes::TIMEOUT,
+            "ERROR_ZERO_BALANCE",
             "ERROR_IMAGE_TYPE_NOT_SUPPORTED",
             "ERROR_PAGEURL",
             "ERROR_WRONG_USER_KEY",

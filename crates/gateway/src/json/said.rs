@@ -4,11 +4,13 @@
 use super::wrong::Wrong;
 use crate::desk::Wish;
 use crate::id::OrderId;
-use crate::order_options::{BadOption, OrderOptions};
+use crate::order_options::{self, BadOption, OptionFields, OrderOptions};
 use crate::tenant::{Caller, without_suffix};
 use hyper::HeaderMap;
+use quittance_classic::document::{self, BadDocument};
 use quittance_json::{Flavour, Wanted};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
 /// Written by some before any text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -20,10 +22,14 @@ impl Said {
     /// The parser itself goes no deeper than 128 levels, so nothing that it yields is too deep for us.
     pub(super) fn read(body: &[u8]) -> Result<Self, Wrong> {
         let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
-        match serde_json::from_slice(body) {
-            Ok(Value::Object(fields)) => Ok(Self(fields)),
+        match document::read(body) {
+            Ok(Value::Object(fields)) => {
+                check_spellings(&fields)?;
+                Ok(Self(fields))
+            }
             Ok(_) => Err(Wrong::NotAnObject),
-            Err(error) => Err(Wrong::NotJson { line: error.line(), column: error.column() }),
+            Err(BadDocument::NotJson { line, column }) => Err(Wrong::NotJson { line, column }),
+            Err(BadDocument::SentTwice { name }) => Err(BadOption::SentTwice { field: name }.into()),
         }
     }
 
@@ -90,9 +96,24 @@ impl Said {
         if let Some(pool) = self.take_field("languagePool").filter(|pool| pool != "en") {
             task.entry("languagePool").or_insert(pool);
         }
-        let options = OrderOptions::read(headers, |name| option(self.field(name), task.get(name), name))?;
+        let options = OrderOptions::read(headers, &self.take_options(&mut task)?)?;
         let Wanted { kind, params } = quittance_json::understand(&task)?;
         Ok(Wish { kind, params, collected_in: crate::desk::COLLECTED_IN, callback, ..options.wish() })
+    }
+
+    /// Takes the fields that are for Quittance itself out of the envelope and of the task: many clients can only add to the task.
+    fn take_options(&mut self, task: &mut Map<String, Value>) -> Result<OptionFields, BadOption> {
+        let mut fields = OptionFields::default();
+        for object in [&mut self.0, task] {
+            let names: Vec<String> =
+                object.keys().filter(|name| order_options::field_named(name).is_some()).cloned().collect();
+            for name in names {
+                if let Some(text) = object.remove(&name).and_then(|value| option(&name, &value).transpose()) {
+                    fields.add(&name, || text)?;
+                }
+            }
+        }
+        Ok(fields)
     }
 
     /// Many write out that there is none.
@@ -106,23 +127,29 @@ impl Said {
     }
 }
 
-/// A field that is about the order, beside the task or inside it: many clients can only add to the task.
-fn option(
-    beside: Option<&Value>,
-    inside: Option<&Value>,
-    field: &'static str,
-) -> Result<Option<String>, BadOption> {
-    let read = |value: Option<&Value>| match value {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) => Ok(Some(text.clone())),
-        Some(Value::Bool(is_set)) => Ok(Some(u8::from(*is_set).to_string())),
-        Some(Value::Number(number)) => Ok(Some(number.to_string())),
-        Some(Value::Array(_) | Value::Object(_)) => Err(BadOption::Shape { field }),
-    };
-    match (read(beside)?, read(inside)?) {
-        (Some(beside), Some(inside)) if beside != inside => Err(BadOption::SaidTwice { field }),
-        (beside, inside) => Ok(beside.or(inside)),
+/// What a field of ours says, as text; nothing, if it is null.
+fn option(field: &str, value: &Value) -> Result<Option<String>, BadOption> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(text) => Ok(Some(text.clone())),
+        Value::Bool(is_set) => Ok(Some(u8::from(*is_set).to_string())),
+        Value::Number(number) => Ok(Some(number.to_string())),
+        Value::Array(_) | Value::Object(_) => Err(BadOption::Shape { field: field.to_owned() }),
     }
+}
+
+/// Refuses an envelope that has one field in two spellings with different values.
+fn check_spellings(fields: &Map<String, Value>) -> Result<(), BadOption> {
+    let mut known: BTreeMap<String, (&String, &Value)> = BTreeMap::new();
+    for (name, value) in fields {
+        match known.insert(name.to_ascii_lowercase(), (name, value)) {
+            Some((one, said)) if said != value => {
+                return Err(BadOption::TwoSpellings { one: one.clone(), other: name.clone() });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Yes or no, in every way that clients write it.

@@ -46,7 +46,7 @@ pub(super) enum Wrong {
     TaskUnknown,
     #[error("{}", codes::DAMAGED_REASON)]
     Damaged,
-    #[error("The captcha could not be solved")]
+    #[error("{}", codes::reason_of_outcome(.0).unwrap_or_default())]
     Outcome(Outcome),
     #[error("Nothing can be accepted for the moment: send the task again")]
     Away,
@@ -65,10 +65,7 @@ impl Wrong {
     pub(super) fn told(&self, flavour: Flavour) -> String {
         let code = self.code();
         let code = spelled(flavour, &code);
-        let words = match self {
-            Self::Outcome(_) => quittance_json::code::description(code).to_owned(),
-            wrong => in_their_names(&wrong.to_string()),
-        };
+        let words = in_their_names(&self.to_string());
         format!(
             "{{\"errorId\":{},\"errorCode\":{},\"errorDescription\":{}}}",
             quittance_json::error_id(flavour, code),
@@ -119,9 +116,11 @@ pub(crate) fn spelled(flavour: Flavour, code: &str) -> &str {
         "ERROR_WRONG_USER_KEY" => "ERROR_KEY_DOES_NOT_EXIST",
         "ERROR_WRONG_CAPTCHA_ID" | "ERROR_WRONG_ID_FORMAT" => "ERROR_NO_SUCH_CAPCHA_ID",
         "ERROR_GOOGLEKEY" | "ERROR_WRONG_GOOGLEKEY" => "ERROR_RECAPTCHA_INVALID_SITEKEY",
-        code => code,
+        code => codes::in_json(code),
     };
     match (flavour, code) {
+        (Flavour::TwoCaptcha | Flavour::AntiCaptcha, codes::TIMEOUT) => codes::UNSOLVABLE,
+        (Flavour::CapMonster, codes::TIMEOUT) => "ERROR_MAXIMUM_TIME_EXCEED",
         (Flavour::TwoCaptcha, codes::DOMAIN) => "ERROR_PAGEURL",
         (Flavour::AntiCaptcha, codes::DOMAIN) => "ERROR_RECAPTCHA_INVALID_DOMAIN",
         (Flavour::CapSolver, codes::DOMAIN) => "ERROR_INVALID_TASK_DATA",

@@ -1,7 +1,7 @@
 //! What is said to whoever asked to be called: the same that a poll would have told him, in the form that his protocol
 //! promises for callbacks.
 
-use crate::codes::code_of_outcome;
+use crate::codes::{code_of_outcome, in_classic, reason_of_outcome};
 use crate::id::OrderId;
 use crate::json::{finished_task, solution_of, spelled};
 use bytes::Bytes;
@@ -77,8 +77,12 @@ fn pairs(id: OrderId, outcome: &Outcome) -> String {
         Outcome::Answered(answer) => answer.goods.text.as_str().into(),
         other => code_of_outcome(other),
     };
+    let code = match outcome {
+        Outcome::Answered(_) => &*code,
+        _ => in_classic(&code),
+    };
     let mut form = form_urlencoded::Serializer::new(String::new());
-    form.append_pair("id", &id.to_string()).append_pair("code", &code).finish()
+    form.append_pair("id", &id.to_string()).append_pair("code", code).finish()
 }
 
 fn with_query(url: &str, pairs: &str) -> String {
@@ -96,7 +100,9 @@ fn with_query(url: &str, pairs: &str) -> String {
 fn json(flavour: Flavour, order: &Order, id: OrderId, outcome: &Outcome) -> String {
     let task = TaskId(id.number());
     let Outcome::Answered(answer) = outcome else {
-        return reply::callback_error(flavour, spelled(flavour, &code_of_outcome(outcome)), task);
+        let code = code_of_outcome(outcome);
+        let why = reason_of_outcome(outcome).unwrap_or_default();
+        return reply::callback_error(flavour, spelled(flavour, &code), &why, task);
     };
     let solution = solution_of(flavour, order, answer);
     reply::callback_ready(flavour, &finished_task(id, order, answer, &solution))

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
 use hyper::header::{CONTENT_TYPE, HeaderMap};
+use quittance_classic::document::{self, BadDocument};
 use quittance_lifecycle::afterwards::LISTENER_URL_BYTES_MAX;
 use quittance_lifecycle::terms::{
     FILE_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, KIND_BYTES_MAX, PARAM_NAME_BYTES_MAX, PARAMS_MAX,
@@ -27,6 +28,9 @@ const BASE64_PATTERN: &str = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-
 const ADDRESS_PATTERN: &str = "^https?://";
 /// No answer that expires lives longer.
 pub(super) const MIN_LIFE_MAX_S: u64 = 86_400;
+
+const MIN_LIFE_WORDS: &str = "How much life the answer must have left when it is handed out, also when it is read by its id. \
+                              Orders that ask for different lives are different orders.";
 
 /// Standard, with its padding. Bits that do not fill a byte are nobody's business.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -47,11 +51,14 @@ impl FromRequest<Room> for Said {
         // It has arrived whole, and was measured before.
         let body = axum::body::to_bytes(request.into_body(), usize::MAX).await;
         let body = body.map_err(|_| Code::BadJson.because("The body did not arrive."))?;
-        match serde_json::from_slice(&body) {
+        match document::read(&body) {
             Ok(Value::Object(said)) => Ok(Self(said)),
             Ok(_) => Err(Code::BadParams.because("The body must be a JSON object.")),
-            Err(error) => {
-                let (line, column) = (error.line(), error.column());
+            Err(BadDocument::SentTwice { name }) => {
+                let words = "It was sent twice in one object, with different values: send it once.";
+                Err(Refused::bad(&name, words))
+            }
+            Err(BadDocument::NotJson { line, column }) => {
                 Err(Code::BadJson.because(format!("It makes no sense at line {line}, column {column}.")))
             }
         }
@@ -157,7 +164,7 @@ impl Said {
     fn params(&mut self) -> Result<BTreeMap<String, Param>, Refused> {
         let mut params = BTreeMap::new();
         for (name, value) in self.objects("params")? {
-            if order_options::NAMES.contains(&name.as_str()) {
+            if order_options::field_named(&name).is_some() {
                 let field = format!("params.{name}");
                 return Err(Refused::bad(&field, "It is about the order: write it beside `params`."));
             }
@@ -312,7 +319,7 @@ impl PartialSchema for NewOrder {
             .property("idempotency_key", idempotency_key)
             .property("reuse", reuse)
             .property("deadline_s", seconds(1, PATIENCE_MAX.as_secs(), "How long the order may take."))
-            .property("min_life_s", seconds(0, MIN_LIFE_MAX_S, "How much life the answer must have left."))
+            .property("min_life_s", seconds(0, MIN_LIFE_MAX_S, MIN_LIFE_WORDS))
             .property("no_stock", no_stock)
             .property("callback_url", callback)
             .required("kind")

@@ -116,7 +116,7 @@ async fn an_order_that_failed_says_so_in_the_providers_code() {
     assert_eq!(room.res(&format!("action=get&id={id}")).await, "ERROR_BAD_TOKEN_OR_PAGEURL");
     assert_eq!(
         room.res(&format!("action=get2&id={id}&json=1")).await,
-        r#"{"status":0,"request":"ERROR_BAD_TOKEN_OR_PAGEURL"}"#
+        r#"{"status":0,"request":"ERROR_BAD_TOKEN_OR_PAGEURL","error_text":"the provider rejected the task (ERROR_BAD_TOKEN_OR_PAGEURL)"}"#
     );
     let again = room.place("method=turnstile&sitekey=k&pageurl=https://example.com/&reuse=shared").await;
     assert_eq!(again, "ERROR_BAD_TOKEN_OR_PAGEURL", "held back, and not paid for again");

@@ -79,6 +79,38 @@ async fn each_protocol_is_called_in_the_form_that_it_promises() {
     world.stop().await;
 }
 
+#[tokio::test]
+async fn a_webhook_about_an_order_without_an_answer_has_a_code_of_its_dialect_and_the_reason() {
+    let receiver = Receiver::start(&[]).await;
+    let world = World::start(&["127.0.0.1"]).await;
+    let reason = "the provider rejected the task (ERROR_OF_ITS_OWN)";
+    for (dialect, code) in [
+        ("2captcha", "ERROR_BAD_PARAMETERS"),
+        ("captchaai", "ERROR_BAD_PARAMETERS"),
+        ("json:2captcha", "ERROR_BAD_PARAMETERS"),
+        ("json:anticaptcha", "ERROR_BAD_PARAMETERS"),
+        ("json:capmonster", "ERROR_BAD_PARAMETERS"),
+        ("json:capsolver", "ERROR_INVALID_TASK_DATA"),
+    ] {
+        let wish = turnstile(&format!("refuse-{dialect}"), Some((receiver.url("/hook"), dialect)));
+        let id = world.desk.place(&world.caller, wish).await.unwrap().id;
+        let heard = receiver.next().await;
+        match dialect {
+            "2captcha" => assert_eq!(heard.body, format!("id={id}&code={code}")),
+            "captchaai" => assert_eq!(heard.target, format!("/hook?id={id}&code={code}")),
+            _ => {
+                let body: serde_json::Value = serde_json::from_str(&heard.body).unwrap();
+                assert_eq!(
+                    (&body["errorCode"], &body["errorDescription"]),
+                    (&code.into(), &reason.into()),
+                    "{body}"
+                );
+            }
+        }
+    }
+    world.stop().await;
+}
+
 /// A word that was not taken is said again, under the same name, so that whoever got it twice can tell.
 #[tokio::test]
 async fn a_word_that_was_not_taken_is_said_again_under_the_same_name() {

@@ -1,4 +1,4 @@
-//! A node whose provider answers at once, so that there is something to tell.
+//! A node whose provider answers at once, so that there is something to tell; site keys that begin with `refuse` it rejects.
 
 use async_trait::async_trait;
 use quittance_engine::{Engine, Settings, World as Ports};
@@ -6,7 +6,8 @@ use quittance_gateway::{
     Allowed, Caller, Desk, Hub, KeyDigest, Outbound, OutboundSettings, TenantSettings, Tenants,
 };
 use quittance_lifecycle::{
-    Delivery, Evidence, Goods, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome, Timestamp, Value,
+    Delivery, Evidence, Fault, FaultClass, Goods, Key, Money, PollOutcome, ReportOutcome, SubmitOutcome,
+    Timestamp, Value,
 };
 use quittance_ports::{
     Account, Callback, Clock, Guard, MemoryRoster, MemorySpill, MemoryStore, Params, Provider, Saying,
@@ -34,6 +35,10 @@ impl Provider for Prompt {
         let Some(Value::Text(site)) = submission.terms.params.get("sitekey") else {
             return SubmitOutcome::InDoubt(Evidence::default());
         };
+        // One that is refused with a code that no client knows.
+        if site.starts_with("refuse") {
+            return SubmitOutcome::Rejected(Fault::new(FaultClass::Caller, "ERROR_OF_ITS_OWN"));
+        }
         let goods = Goods::text(format!("token-{site}"));
         SubmitOutcome::Answered(Delivery { goods, solved_at: None, cost: Some(Money(2990)) })
     }

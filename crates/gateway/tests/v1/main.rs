@@ -9,13 +9,16 @@ mod apis;
 mod books;
 mod counting_store;
 mod dead;
+mod endings;
 mod events;
 #[path = "../shared/eventually.rs"]
 mod eventually;
+mod fields;
 #[path = "../shared/flaky_store.rs"]
 mod flaky_store;
 mod idempotency;
 mod live;
+mod min_life;
 mod money;
 mod orders;
 mod pools;

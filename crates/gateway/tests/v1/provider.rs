@@ -1,7 +1,8 @@
 //! A provider that does what the site key says: `solve...` is answered at once, `fresh...` likewise with a token that is new
 //! each time, `hold...` is taken and answered when the
 //! test calls back, `refuse...` makes no sense to it, `die...` cannot be solved, `once...` only the first time, `doubt...` is met
-//! with silence, and for `broke...` the account has no money.
+//! with silence, and for `broke...` the account has no money. `busy...` finds no slot, `away...` no provider, `blocked...` an account
+//! that is not accepted, and `strange...` a code that is in no table.
 
 use async_trait::async_trait;
 use quittance_lifecycle::{
@@ -9,7 +10,7 @@ use quittance_lifecycle::{
     Word,
 };
 use quittance_ports::{Account, Callback, Guard, Params, Provider, Saying, Submission, Threads};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub(crate) struct Scripted {
     /// What it was told about answers.
     reports: Mutex<Vec<bool>>,
     calls: AtomicUsize,
+    /// Every field of every order that was submitted.
+    fields: Mutex<BTreeSet<String>>,
 }
 
 fn delivery(text: &str) -> Delivery {
@@ -46,6 +49,10 @@ impl Scripted {
         self.calls.swap(0, Ordering::Relaxed)
     }
 
+    pub(crate) fn fields(&self) -> BTreeSet<String> {
+        self.fields.lock().unwrap().clone()
+    }
+
     pub(crate) fn callback(&self, sitekey: &str) -> Option<String> {
         self.callbacks.lock().unwrap().get(sitekey).cloned()
     }
@@ -55,6 +62,7 @@ impl Scripted {
 impl Provider for Scripted {
     async fn submit(&self, submission: Submission<'_>) -> SubmitOutcome {
         self.calls.fetch_add(1, Ordering::Relaxed);
+        self.fields.lock().unwrap().extend(submission.terms.params.keys().cloned());
         let Some(Value::Text(sitekey)) = submission.terms.params.get("sitekey") else {
             return SubmitOutcome::Answered(delivery("picture"));
         };
@@ -73,6 +81,10 @@ impl Provider for Scripted {
             key if key.starts_with("once") => faulted(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"),
             key if key.starts_with("refuse") => faulted(FaultClass::Caller, "ERROR_WRONG_SITEKEY"),
             key if key.starts_with("die") => faulted(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"),
+            key if key.starts_with("busy") => faulted(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE"),
+            key if key.starts_with("away") => faulted(FaultClass::Unreachable, "connection refused"),
+            key if key.starts_with("blocked") => faulted(FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST"),
+            key if key.starts_with("strange") => faulted(FaultClass::UnknownCode, "ERROR_MOON_PHASE"),
             key if key.starts_with("broke") => faulted(FaultClass::Broke, "ERROR_ZERO_BALANCE"),
             key if key.starts_with("doubt") => SubmitOutcome::InDoubt(Evidence::default()),
             _ => SubmitOutcome::Accepted { task: "7".into() },

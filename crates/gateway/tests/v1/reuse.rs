@@ -314,7 +314,7 @@ async fn on_the_json_protocol_the_fields_may_stand_inside_the_task_and_never_say
     let api = Api::Json("2captcha");
     assert_eq!(distinct(&[api.id(&beside), api.id(&inside), api.id(&both)]), 1);
     for (beside, inside, word) in [
-        (json!({ "idempotency_key": "a" }), json!({ "idempotency_key": "b" }), "inside it"),
+        (json!({ "idempotency_key": "a" }), json!({ "idempotency_key": "b" }), "different values"),
         (json!({ "idempotency_key": ["a"] }), json!({}), "must be a text"),
         (json!({}), json!({ "reuse": "sometimes" }), "`shared` or `exclusive`"),
     ] {

@@ -94,24 +94,36 @@ fn a_new_order_leaves_the_answer_to_those_that_it_was_bought_for() {
     assert_eq!(world.provider.submits("site").len(), 3);
 }
 
-/// Promise: a joiner who needs more life is not given less; the others still get theirs.
+/// Promise: a caller that asks for more life has an order of its own, and is not given less; the others still get theirs.
 #[test]
-fn a_joiner_who_needs_more_life_is_not_given_less() {
+fn a_caller_that_needs_more_life_has_its_own_order_and_is_not_given_less() {
     let world = world_with_callbacks();
     let node = world.node();
     let modest = node.asks(recaptcha("site"));
+    let of_modest = world.provider.last_submit("site").callback().to_owned();
     let demanding = node.asks(recaptcha("site").needing(80));
-    assert_eq!(demanding.placed().origin, Origin::Joined);
-    world.after(60);
-    let delivery =
-        Delivery { goods: Goods::text("gold"), solved_at: Some(world.moment(15_000)), cost: Some(Money(1)) };
-    node.hears(world.provider.last_submit("site").callback(), Word::Answered(delivery)).expect("safe");
-    world.settle();
-    assert_eq!(modest.token().as_deref(), Some("gold"), "it has 75 s left, and 40 are promised");
-    assert_eq!(demanding.told(), Some(Outcome::Expired));
-    let again = node.asks(recaptcha("site").needing(80));
-    assert_eq!(again.placed().origin, Origin::Api);
+    assert_eq!(demanding.placed().origin, Origin::Api);
+    assert_ne!(demanding.placed().key, modest.placed().key);
+    let joined = node.asks(recaptcha("site").needing(80));
+    assert_eq!((joined.placed().origin, joined.placed().key), (Origin::Joined, demanding.placed().key));
+    let of_demanding = world.provider.last_submit("site").callback().to_owned();
     assert_eq!(world.provider.submits("site").len(), 2);
+    world.after(30);
+    let solved_15_s_after_the_submit = |token: &str| {
+        let solved_at = Some(world.moment(15_000));
+        Word::Answered(Delivery { goods: Goods::text(token), solved_at, cost: Some(Money(1)) })
+    };
+    node.hears(&of_modest, solved_15_s_after_the_submit("gold")).expect("safe");
+    node.hears(&of_demanding, solved_15_s_after_the_submit("silver")).expect("safe");
+    world.settle();
+    assert_eq!(modest.token().as_deref(), Some("gold"));
+    assert_eq!((demanding.token().as_deref(), joined.token().as_deref()), (Some("silver"), Some("silver")));
+    world.after(40);
+    // Of gold 65 s are left, of silver at most 80: its task was polled more often, so it is known to be younger.
+    assert_eq!(node.asks(recaptcha("site")).token().as_deref(), Some("gold"));
+    let again = node.asks(recaptcha("site").needing(80));
+    assert_eq!((again.placed().origin, again.token()), (Origin::Api, None));
+    assert_eq!(world.provider.submits("site").len(), 3);
 }
 
 /// Promise: an answer whose age is unknown counts as old as it can be, and one that is too old when it comes is not

@@ -31,7 +31,7 @@ pub(super) static ROWS: &[Setting] = &[
         "provider_rules.trip_at",
         SOME,
         |_| count(Sparing::DEFAULT.trip_at),
-        "so many submits in a row must come to nothing before its circuit opens",
+        "so many submits in a row must come to nothing before its circuit breaker trips",
     ),
     row(
         "provider_rules.probe",

@@ -46,7 +46,7 @@ fn place(file: &str) -> Place {
 fn everything_that_is_wrong_is_told_at_once() {
     let file = format!(
         "listen = \"here\"\npublic_rul = \"http://q.example.org\"\n[timing]\ndeadline = \"soon\"\np95 = \"1s\"\n\
-         [targets]\nallow = [\"https://a.example\"]\n[[tenant]]\nname = \"t\"\n[store]\npassword_env = \"P\"\n\
+         [targets]\nallow = [\"https://a.example\", \"b.example\", \"c.example:1\"]\n[[tenant]]\nname = \"t\"\n[store]\npassword_env = \"P\"\n\
          [prices]\nimge = 0.1\nimage = \"cheap\"\n{PROVIDER}ca_file = \"gone.pem\"\n"
     );
     finds(
@@ -56,7 +56,10 @@ fn everything_that_is_wrong_is_told_at_once() {
             &["quittance.toml:2: ", "did you mean `public_url`?"],
             &["quittance.toml:4: `timing.deadline`"],
             &["`timing.p95` is \"1s\"", "at least `timing.p50`"],
-            &["`targets.allow` is a list with \"https://a.example\""],
+            &[
+                "`targets.allow` is a list with \"https://a.example\" (an address",
+                "and \"c.example:1\" (a host with a port",
+            ],
             &["`tenant.t` has no `key_env`"],
             &["`store.password_env` is for a store that is shared"],
             &["`prices.imge`", "did you mean `image`?"],

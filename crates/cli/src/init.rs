@@ -1,0 +1,290 @@
+//! `quittance init`: writes a first config file, from flags or from questions on a terminal. It overwrites nothing, calls nobody
+//! and writes no secret: the file names the variable that holds the provider's key.
+
+mod questions;
+
+use crate::config::{Config, ConfigArgs, ConfigErrors, Environment, toml_text};
+use crate::exit::{Exit, Trouble};
+use crate::output;
+use clap::{Args, ValueEnum};
+use questions::Questions;
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal, Write as _};
+use std::path::{Path, PathBuf};
+
+/// What it means to have no callback address; the file says it, and so does the end of the command.
+const WITHOUT_PUBLIC_URL: &str = "Without `public_url`, an order whose submit got no reply is submitted again by default, and \
+                                  may be paid for twice.";
+
+pub(crate) const AFTER_HELP: &str = "\
+Examples:
+  quittance init                                          asks, if this is a terminal
+  quittance init --profile captchaai --allow '*.example.org'
+  quittance init --profile capsolver --key-env SOLVER_KEY --allow shop.example.org \\
+      --reuse shared --public-url https://quittance.example.org
+
+It writes quittance.toml in this folder, or the file that --config names. What no flag says has its
+default; on a terminal it is asked for. Nothing is overwritten, and nobody is called.
+
+Exit codes:
+  0  the file is written
+  2  something is missing, or makes no sense; nothing was written
+  3  the file is there already, or cannot be written";
+
+/// Which service the provider is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Service {
+    Captchaai,
+    #[value(name = "2captcha")]
+    TwoCaptcha,
+    Anticaptcha,
+    Capsolver,
+    Capmonster,
+}
+
+/// What is known of a service: its profile, its protocol, its address, and the usual variable for its key.
+struct Facts {
+    profile: &'static str,
+    protocol: &'static str,
+    url: &'static str,
+    key_env: &'static str,
+}
+
+impl Service {
+    const fn facts(self) -> Facts {
+        let (profile, protocol, url, key_env) = match self {
+            Self::Captchaai => ("captchaai", "classic", "https://ocr.captchaai.com", "CAPTCHAAI_API_KEY"),
+            Self::TwoCaptcha => ("2captcha", "classic", "https://2captcha.com", "TWOCAPTCHA_API_KEY"),
+            Self::Anticaptcha => {
+                ("anticaptcha", "json", "https://api.anti-captcha.com", "ANTICAPTCHA_API_KEY")
+            }
+            Self::Capsolver => ("capsolver", "json", "https://api.capsolver.com", "CAPSOLVER_API_KEY"),
+            Self::Capmonster => ("capmonster", "json", "https://api.capmonster.cloud", "CAPMONSTER_API_KEY"),
+        };
+        Facts { profile, protocol, url, key_env }
+    }
+}
+
+/// What equal orders without an idempotency key are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReuseChoice {
+    Shared,
+    Exclusive,
+    #[default]
+    #[value(name = "by_kind")]
+    ByKind,
+}
+
+impl ReuseChoice {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::Exclusive => "exclusive",
+            Self::ByKind => "by_kind",
+        }
+    }
+}
+
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct InitArgs {
+    /// The service that answers are bought from
+    #[arg(long, visible_alias = "provider", value_enum, value_name = "NAME")]
+    profile: Option<Service>,
+    /// Its address; by default the service's own
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+    /// The environment variable that holds its key; the key itself is not written
+    #[arg(long, value_name = "VARIABLE")]
+    key_env: Option<String>,
+    /// A page host that you may automate, such as shop.example.org or *.example.org; may be repeated
+    #[arg(long, value_name = "HOST")]
+    allow: Vec<String>,
+    /// What equal orders without an idempotency key are: one job, or each a job of its own
+    #[arg(long, value_enum, value_name = "RULE")]
+    reuse: Option<ReuseChoice>,
+    /// Where the provider can call this node
+    #[arg(long, value_name = "URL")]
+    public_url: Option<String>,
+}
+
+/// All that the file says.
+#[derive(Debug, PartialEq, Eq)]
+struct Answers {
+    service: Service,
+    url: String,
+    key_env: String,
+    allow: Vec<String>,
+    reuse: ReuseChoice,
+    public_url: Option<String>,
+}
+
+pub(crate) fn run(args: InitArgs, config: &ConfigArgs) -> Result<Exit, Trouble> {
+    let path = config.config.clone().unwrap_or_else(|| PathBuf::from("quittance.toml"));
+    // Before anything is asked: answers must not be given for nothing.
+    if path.symlink_metadata().is_ok() {
+        return Err(already_there(&path));
+    }
+    let answers = if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        Questions::new(io::stdin().lock(), io::stderr()).ask(args)?
+    } else {
+        from_flags(args)?
+    };
+    write_new(&path, &answers.render())?;
+    output::print(&format!("wrote {}\n", output::harmless(&path.display().to_string())))?;
+    output::tell(&answers.next_steps(&path));
+    Ok(Exit::Done)
+}
+
+fn already_there(path: &Path) -> Trouble {
+    let what = format!(
+        "{} is there already, and is not overwritten: move it away, or name another file with --config",
+        path.display()
+    );
+    Trouble::new(Exit::NotWritten, what)
+}
+
+fn from_flags(args: InitArgs) -> Result<Answers, Trouble> {
+    let Some(service) = args.profile else {
+        let what = "--profile is missing, and this is no terminal to ask on: name the service, one of captchaai, 2captcha, \
+                    anticaptcha, capsolver or capmonster";
+        return Err(Trouble::new(Exit::Usage, what));
+    };
+    let facts = service.facts();
+    Ok(Answers {
+        service,
+        url: args.url.unwrap_or_else(|| facts.url.to_owned()),
+        key_env: args.key_env.unwrap_or_else(|| facts.key_env.to_owned()),
+        allow: args.allow,
+        reuse: args.reuse.unwrap_or_default(),
+        public_url: args.public_url,
+    })
+}
+
+/// Writes the file if it is one that every command can read, and if nothing is there.
+fn write_new(path: &Path, text: &str) -> Result<(), Trouble> {
+    let not_written = |error: &io::Error| {
+        Trouble::new(Exit::NotWritten, format!("{} cannot be written: {error}", path.display()))
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".quittance-init-").suffix(".toml");
+    // There is no secret in it, and the daemon may run as another user: readable as any file that this user makes.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder).map_err(|error| not_written(&error))?;
+    file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(|e| not_written(&e))?;
+    check(file.path(), path)?;
+    match file.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Err(already_there(path)),
+        Err(error) => Err(not_written(&error.error)),
+    }
+}
+
+/// Reads the new file as any command would, without the variables of this shell.
+fn check(written: &Path, path: &Path) -> Result<(), Trouble> {
+    let args = ConfigArgs { config: Some(written.to_owned()), overrides: Vec::new() };
+    let wrong = match Config::read(&args, &Environment::default(), Path::new("")) {
+        Ok((_, wrong)) if wrong.is_empty() => return Ok(()),
+        Ok((_, wrong)) => ConfigErrors(wrong),
+        Err(error) => ConfigErrors(vec![error]),
+    };
+    let what = wrong.to_string().replace(&written.display().to_string(), &path.display().to_string());
+    Err(Trouble::new(Exit::Usage, format!("nothing was written: {what}")))
+}
+
+impl Answers {
+    fn render(&self) -> String {
+        let Self { service, url, key_env, allow, reuse, public_url } = self;
+        let Facts { profile, protocol, .. } = service.facts();
+        let mut text =
+            String::from("# Quittance. Every setting: `quittance config show`, docs/config.md.\n\n");
+        _ = writeln!(text, "# Where the provider can call this node, to bring answers and to settle doubts.");
+        _ = writeln!(text, "# {}", WITHOUT_PUBLIC_URL.replace("default, and may", "default, and\n# may"));
+        _ = match public_url {
+            Some(url) => writeln!(text, "public_url = {}\n", toml_text(url)),
+            None => writeln!(text, "# public_url = \"https://quittance.example.org\"\n"),
+        };
+        text += "[targets]\n# Page hosts that you may automate; orders for all others are refused before anything is paid for.\n";
+        let hosts: Vec<String> = allow.iter().map(|host| toml_text(host)).collect();
+        _ = writeln!(text, "allow = [{}]\n", hosts.join(", "));
+        text += "\
+[reuse]
+# What equal orders without an idempotency key are (docs/reuse.md). A site takes most tokens once.
+#   \"exclusive\"  each is a job with an answer of its own: right for many workers on one page
+#   \"shared\"     they are one job and get one answer: right where repeats are retries
+#   \"by_kind\"    exclusive where a site takes an answer once, shared where it can be used again
+";
+        _ = writeln!(text, "default = {}\n", toml_text(reuse.name()));
+        text += "[[provider]]\nname = \"main\"\n";
+        _ = writeln!(text, "profile = {}", toml_text(profile));
+        _ = writeln!(text, "protocol = {}", toml_text(protocol));
+        _ = writeln!(text, "url = {}", toml_text(url));
+        _ = writeln!(text, "key_env = {}  # the variable that holds the provider's key", toml_text(key_env));
+        text
+    }
+
+    fn next_steps(&self, path: &Path) -> String {
+        let flag = match path == Path::new("quittance.toml") {
+            true => String::new(),
+            false => format!(" --config {}", path.display()),
+        };
+        let mut text = String::new();
+        if self.public_url.is_none() {
+            _ = writeln!(text, "\n{WITHOUT_PUBLIC_URL}");
+        }
+        if self.allow.is_empty() {
+            text += "\nNo page host is allowed yet: list yours under [targets] before you order.\n";
+        }
+        text += "\nNext:\n";
+        let steps = [
+            (format!("export {}=...", self.key_env), "the provider's key; it is not in the file"),
+            (format!("quittance config check{flag}"), "would it start?"),
+            (format!("quittance doctor{flag}"), "store, provider and callbacks; it pays nothing"),
+            (format!("quittance serve{flag}"), "the daemon, for clients in any language"),
+        ];
+        let width = steps.iter().map(|(step, _)| step.len()).max().unwrap_or_default();
+        for (step, words) in &steps {
+            _ = writeln!(text, "  {step:<width$}  {words}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_by_flags_is_what_the_file_says() {
+        for service in Service::value_variants() {
+            let answers = from_flags(InitArgs { profile: Some(*service), ..InitArgs::default() }).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("quittance.toml");
+            write_new(&path, &answers.render()).unwrap();
+            let args = ConfigArgs { config: Some(path), overrides: Vec::new() };
+            let config = Config::load(&args, &Environment::default(), Path::new("")).unwrap();
+            assert_eq!(config.providers.len(), 1);
+            assert_eq!(config.providers[0].dialect.name(), service.facts().profile);
+            assert_eq!(config.public_url, None);
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_never_overwritten_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("quittance.toml");
+        std::fs::write(&path, "mine").unwrap();
+        let args = InitArgs { profile: Some(Service::Captchaai), ..InitArgs::default() };
+        let config = ConfigArgs { config: Some(path.clone()), overrides: Vec::new() };
+        assert_eq!(run(args, &config).unwrap_err().exit, Exit::NotWritten);
+        assert_eq!(write_new(&path, "").unwrap_err().exit, Exit::NotWritten);
+        let other = folder.path().join("other.toml");
+        write_new(&other, "").unwrap();
+        let rights = |path: &Path| path.metadata().unwrap().permissions();
+        assert_eq!(rights(&other), rights(&path), "as any file that this user makes");
+        std::fs::remove_file(other).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,182 @@
+//! The questions that `init` asks on a terminal: one for each thing that no flag says. An empty line takes the default.
+
+use super::{Answers, InitArgs, ReuseChoice, Service, WITHOUT_PUBLIC_URL};
+use crate::exit::{Exit, Trouble};
+use clap::ValueEnum;
+use quittance_engine::targets::HostPattern;
+use std::io::{BufRead, Write};
+
+/// How often an answer that makes no sense is asked for again.
+const TRIES_MAX: usize = 5;
+
+pub(super) struct Questions<I, O> {
+    input: I,
+    output: O,
+}
+
+impl<I: BufRead, O: Write> Questions<I, O> {
+    pub(super) const fn new(input: I, output: O) -> Self {
+        Self { input, output }
+    }
+
+    pub(super) fn ask(mut self, args: InitArgs) -> Result<Answers, Trouble> {
+        let service = match args.profile {
+            Some(service) => service,
+            None => self.until(
+                "Which service do you buy from? captchaai, 2captcha, anticaptcha, capsolver or capmonster",
+                "captchaai",
+                |said| Service::from_str(said, true).map_err(|_| "it is none of them".to_owned()),
+            )?,
+        };
+        let facts = service.facts();
+        let url = match args.url {
+            Some(url) => url,
+            None => self.until("Its address", facts.url, address)?,
+        };
+        let key_env = match args.key_env {
+            Some(key_env) => key_env,
+            None => self.until("Which environment variable holds its key?", facts.key_env, |said| {
+                Ok(said.to_owned())
+            })?,
+        };
+        let allow = match args.allow {
+            listed if !listed.is_empty() => listed,
+            _ => self.until(
+                "Which page hosts may you automate? For example shop.example.org, *.example.org",
+                "",
+                hosts,
+            )?,
+        };
+        let reuse = match args.reuse {
+            Some(reuse) => reuse,
+            None => {
+                self.say(
+                    "Two equal orders without an idempotency key: are they one job that was repeated (shared), or two jobs \
+                     that need an answer each (exclusive)? by_kind: two where a site takes an answer once, one where it can \
+                     be used again.\n",
+                )?;
+                self.until("shared, exclusive or by_kind", "by_kind", |said| {
+                    ReuseChoice::from_str(said, true).map_err(|_| "it is none of them".to_owned())
+                })?
+            }
+        };
+        let public_url = match args.public_url {
+            Some(url) => Some(url),
+            None => {
+                self.say(&format!("{WITHOUT_PUBLIC_URL}\n"))?;
+                self.until("Where can the provider call this node? Empty: nowhere", "", |said| match said {
+                    "" => Ok(None),
+                    url => address(url).map(Some),
+                })?
+            }
+        };
+        Ok(Answers { service, url, key_env, allow, reuse, public_url })
+    }
+
+    fn say(&mut self, text: &str) -> Result<(), Trouble> {
+        let said = self.output.write_all(text.as_bytes()).and_then(|()| self.output.flush());
+        said.map_err(|error| {
+            Trouble::new(Exit::NotWritten, format!("the terminal cannot be written: {error}"))
+        })
+    }
+
+    /// Asks until the answer makes sense.
+    fn until<T>(
+        &mut self,
+        question: &str,
+        default: &str,
+        read: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<T, Trouble> {
+        for _ in 0..TRIES_MAX {
+            let default_shown = if default.is_empty() { String::new() } else { format!(" [{default}]") };
+            self.say(&format!("{question}{default_shown}: "))?;
+            let mut line = String::new();
+            let bytes = self.input.read_line(&mut line).map_err(|error| {
+                Trouble::new(Exit::Usage, format!("the answer cannot be read: {error}; nothing was written"))
+            })?;
+            if bytes == 0 {
+                let what =
+                    "no answer came; nothing was written. Answer the questions, or use flags: see --help";
+                return Err(Trouble::new(Exit::Usage, what));
+            }
+            let said = line.trim();
+            match read(if said.is_empty() { default } else { said }) {
+                Ok(answer) => return Ok(answer),
+                Err(why) => self.say(&format!("  {}: {why}\n", crate::output::harmless(said)))?,
+            }
+        }
+        let what = format!("the question `{question}` was not answered; nothing was written");
+        Err(Trouble::new(Exit::Usage, what))
+    }
+}
+
+fn address(said: &str) -> Result<String, String> {
+    let is_address = ["http://", "https://"]
+        .iter()
+        .any(|scheme| said.strip_prefix(scheme).is_some_and(|rest| !rest.is_empty()));
+    if is_address {
+        Ok(said.to_owned())
+    } else {
+        Err("an address begins with http:// or https://".to_owned())
+    }
+}
+
+fn hosts(said: &str) -> Result<Vec<String>, String> {
+    let hosts = said.split([',', ' ']).map(str::trim).filter(|host| !host.is_empty());
+    hosts
+        .map(|host| match HostPattern::parse(host) {
+            Ok(_) => Ok(host.to_owned()),
+            Err(_) => Err(format!(
+                "`{host}` is no host: write shop.example.org, without https:// and without a path"
+            )),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(typed: &str, args: InitArgs) -> (Result<Answers, Trouble>, String) {
+        let mut shown = Vec::new();
+        let answers = Questions::new(typed.as_bytes(), &mut shown).ask(args);
+        (answers, String::from_utf8(shown).unwrap())
+    }
+
+    #[test]
+    fn an_empty_line_takes_the_default_and_nonsense_is_asked_for_again() {
+        let typed = "nobody\nCapSolver\nocr.example.org\nhttp://127.0.0.1:9\n\nhttps://shop.example.org/x\n\
+                     shop.example.org, *.example.net\n\nhttps://q.example.org\n";
+        let (answers, shown) = ask(typed, InitArgs::default());
+        assert_eq!(
+            answers.unwrap(),
+            Answers {
+                service: Service::Capsolver,
+                url: "http://127.0.0.1:9".to_owned(),
+                key_env: "CAPSOLVER_API_KEY".to_owned(),
+                allow: vec!["shop.example.org".to_owned(), "*.example.net".to_owned()],
+                reuse: ReuseChoice::ByKind,
+                public_url: Some("https://q.example.org".to_owned()),
+            }
+        );
+        for words in ["nobody: it is none", "begins with http://", "without https://", WITHOUT_PUBLIC_URL] {
+            assert!(shown.contains(words), "{words}: {shown}");
+        }
+    }
+
+    #[test]
+    fn what_a_flag_says_is_not_asked_and_a_terminal_that_closes_writes_nothing() {
+        let args = InitArgs {
+            profile: Some(Service::Captchaai),
+            url: Some("https://a.test".to_owned()),
+            key_env: Some("KEY".to_owned()),
+            allow: vec!["a.test".to_owned()],
+            reuse: Some(ReuseChoice::Shared),
+            public_url: Some("https://q.test".to_owned()),
+        };
+        let (answers, shown) = ask("", args.clone());
+        assert!(answers.is_ok() && shown.is_empty(), "{shown}");
+        let (answers, _) = ask("", InitArgs { url: None, ..args });
+        assert_eq!(answers.unwrap_err().exit, Exit::Usage);
+    }
+}

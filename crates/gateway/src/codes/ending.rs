@@ -1,0 +1,191 @@
+//! What a caller is told about an order that has no answer for it: a code that is true, and the reason in our own words. The
+//! reason names what happened, never more than one caller may know of the account.
+
+use super::{BAD_PARAMETERS, EXPIRED, NO_SLOT, NOT_READY, TIMEOUT, UNKNOWN_ID, UNSOLVABLE, ZERO_BALANCE};
+use quittance_classic::{FaultCodes, Profile};
+use quittance_engine::Outcome;
+use quittance_lifecycle::{DeadCause, FailCause, Fault, FaultClass};
+use std::borrow::Cow;
+
+const IN_DOUBT: &str = "it is not known whether the provider took the task, so it is not sent again by itself: the operator \
+                        decides (`quittance dead list`)";
+const FORGOTTEN_STEPS: &str = "the gateway's store lost what was written about this task last, so what was paid for is not \
+                               known: the operator decides (`quittance dead list`)";
+
+/// The code of an order that has no answer for its caller. Each dialect spells it as its clients know it.
+pub(crate) fn code_of_outcome(outcome: &Outcome) -> Cow<'_, str> {
+    match outcome {
+        Outcome::Answered(_) | Outcome::NotYet => NOT_READY.into(),
+        Outcome::Failed(FailCause::Refused(fault))
+        | Outcome::Dead(DeadCause::Spent(fault) | DeadCause::NotTaken(Some(fault))) => code_of_fault(fault),
+        Outcome::Dead(DeadCause::NotTaken(None)) => NO_SLOT.into(),
+        Outcome::Dead(DeadCause::Deadline) => TIMEOUT.into(),
+        Outcome::Dead(DeadCause::DoubtsSpent(_) | DeadCause::Doubt | DeadCause::StoreForgot)
+        | Outcome::Failed(FailCause::Cancelled)
+        | Outcome::TakenByAnother => UNSOLVABLE.into(),
+        Outcome::Expired => EXPIRED.into(),
+        Outcome::Forgotten => UNKNOWN_ID.into(),
+    }
+}
+
+/// Why an order has no answer for its caller; `None` where the code says all.
+pub(crate) fn reason_of_outcome(outcome: &Outcome) -> Option<String> {
+    Some(match outcome {
+        Outcome::Answered(_) | Outcome::NotYet | Outcome::Forgotten => return None,
+        Outcome::Failed(FailCause::Refused(fault)) => reason_of_fault(fault),
+        Outcome::Failed(FailCause::Cancelled) => "the order was cancelled".to_owned(),
+        Outcome::Dead(DeadCause::Spent(fault)) => {
+            format!("{}; it was tried again as often as is allowed", reason_of_fault(fault))
+        }
+        Outcome::Dead(DeadCause::NotTaken(Some(fault))) => {
+            format!("the deadline was reached before the provider took the task: {}", reason_of_fault(fault))
+        }
+        Outcome::Dead(DeadCause::NotTaken(None)) => {
+            "the deadline was reached before the provider could be given the task".to_owned()
+        }
+        Outcome::Dead(DeadCause::Deadline) => "the deadline was reached before the answer came".to_owned(),
+        Outcome::Dead(DeadCause::DoubtsSpent(_) | DeadCause::Doubt) => IN_DOUBT.to_owned(),
+        Outcome::Dead(DeadCause::StoreForgot) => FORGOTTEN_STEPS.to_owned(),
+        Outcome::TakenByAnother => "the answer went to another caller".to_owned(),
+        Outcome::Expired => {
+            "the answer has expired, or has less life left than this order asked for (`min_life_s`)"
+                .to_owned()
+        }
+    })
+}
+
+fn reason_of_fault(fault: &Fault) -> String {
+    let code = fault.code.escape_debug();
+    match fault.class {
+        FaultClass::Busy => format!("the provider has no free slot ({code})"),
+        // What the network says may name hosts of the operator.
+        FaultClass::Unreachable => "the provider cannot be reached".to_owned(),
+        FaultClass::Unsolvable => format!("the provider could not solve it ({code})"),
+        FaultClass::Broke => "the gateway's account at the provider has no money".to_owned(),
+        FaultClass::Account => "the provider does not accept the gateway's account".to_owned(),
+        FaultClass::Caller => format!("the provider rejected the task ({code})"),
+        FaultClass::UnknownCode => {
+            format!("the provider answered with a code that is in no table ({code})")
+        }
+    }
+}
+
+/// That the provider has no room, cannot be reached or takes no work from our account is no verdict on the task. A verdict is the
+/// provider's own code, if clients can know it.
+pub(super) fn code_of_fault(fault: &Fault) -> Cow<'_, str> {
+    match fault.class {
+        FaultClass::Busy | FaultClass::Unreachable | FaultClass::Account => NO_SLOT.into(),
+        FaultClass::Broke => ZERO_BALANCE.into(),
+        FaultClass::Caller if is_listed(&fault.code) => fault.code.as_str().into(),
+        FaultClass::Caller => BAD_PARAMETERS.into(),
+        FaultClass::Unsolvable if is_listed(&fault.code) => fault.code.as_str().into(),
+        FaultClass::Unsolvable | FaultClass::UnknownCode => UNSOLVABLE.into(),
+    }
+}
+
+fn is_listed(code: &str) -> bool {
+    FaultCodes::of(Profile::TwoCaptcha).is_known(code) || quittance_json::code::row(code).is_some()
+}
+
+/// The code that clients of the classic protocol know for one that only the JSON protocol has: strict ones stop at any other.
+pub(crate) fn in_classic(code: &str) -> &str {
+    use quittance_json::code::row;
+    match row(code) {
+        _ if code == super::DOMAIN => "ERROR_PAGEURL",
+        Some(_) if FaultCodes::of(Profile::TwoCaptcha).is_known(code) => code,
+        Some(row) => nearest(row.class),
+        None => code,
+    }
+}
+
+/// The code that clients of the JSON protocol know for one that only the classic protocol has.
+pub(crate) fn in_json(code: &str) -> &str {
+    let classic = FaultCodes::of(Profile::TwoCaptcha);
+    if quittance_json::code::row(code).is_some() || !classic.is_known(code) {
+        return code;
+    }
+    nearest(classic.classify(code).class)
+}
+
+/// The code of every dialect that comes nearest to any code of this class.
+const fn nearest(class: FaultClass) -> &'static str {
+    match class {
+        FaultClass::Busy | FaultClass::Unreachable | FaultClass::Account => NO_SLOT,
+        FaultClass::Broke => ZERO_BALANCE,
+        FaultClass::Caller => BAD_PARAMETERS,
+        FaultClass::Unsolvable | FaultClass::UnknownCode => UNSOLVABLE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dead(cause: DeadCause) -> Outcome {
+        Outcome::Dead(cause)
+    }
+
+    fn refused(class: FaultClass, code: &str) -> Outcome {
+        Outcome::Failed(FailCause::Refused(Fault::new(class, code)))
+    }
+
+    #[test]
+    fn a_verdict_of_the_provider_is_passed_on_if_it_is_listed_and_its_prose_is_not() {
+        for code in
+            ["ERROR_BAD_DUPLICATES", "ERROR_PAGEURL", "ERROR_PROXY_NOT_AUTHORISED", "TOO_MANY_BAD_IMAGES"]
+        {
+            assert_eq!(code_of_outcome(&refused(FaultClass::Caller, code)), code);
+        }
+        for strange in ["ERROR_SOMETHING_NEW", "solved, but without an answer", "", "<html>", "ERROR_A|OK"] {
+            assert_eq!(code_of_outcome(&refused(FaultClass::Caller, strange)), BAD_PARAMETERS, "{strange}");
+            assert_eq!(code_of_outcome(&refused(FaultClass::UnknownCode, strange)), UNSOLVABLE, "{strange}");
+        }
+        assert_eq!(code_of_outcome(&Outcome::NotYet), "CAPCHA_NOT_READY");
+    }
+
+    #[test]
+    fn no_room_at_the_provider_is_never_told_as_a_task_that_cannot_be_solved() {
+        let busy = || Fault::new(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE");
+        for cause in [
+            DeadCause::Spent(busy()),
+            DeadCause::NotTaken(Some(busy())),
+            DeadCause::NotTaken(None),
+            DeadCause::Spent(Fault::new(FaultClass::Busy, "HTTP 429")),
+            DeadCause::NotTaken(Some(Fault::new(FaultClass::Unreachable, "connection refused"))),
+            DeadCause::NotTaken(Some(Fault::new(FaultClass::Account, "ERROR_KEY_DOES_NOT_EXIST"))),
+        ] {
+            assert_eq!(code_of_outcome(&dead(cause)), NO_SLOT);
+        }
+        let hopeless = Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE");
+        assert_eq!(code_of_outcome(&dead(DeadCause::Spent(hopeless))), UNSOLVABLE);
+    }
+
+    #[test]
+    fn a_code_of_the_other_protocol_becomes_one_that_clients_of_this_one_know() {
+        for (code, classic) in [
+            ("ERROR_INVALID_TASK_DATA", BAD_PARAMETERS),
+            ("ERROR_TASK_TIMEOUT", UNSOLVABLE),
+            ("ERROR_DOMAIN_NOT_ALLOWED", "ERROR_PAGEURL"),
+            ("ERROR_CAPTCHA_UNSOLVABLE", UNSOLVABLE),
+            ("ERROR_RECORD_DAMAGED", "ERROR_RECORD_DAMAGED"),
+        ] {
+            assert_eq!(in_classic(code), classic);
+        }
+        assert_eq!(in_json("ERROR_CAPTCHA_TYPE"), BAD_PARAMETERS);
+        assert_eq!(in_json("ERROR_TASK_TIMEOUT"), TIMEOUT);
+    }
+
+    #[test]
+    fn the_reason_names_what_happened_and_says_nothing_of_the_account_but_that() {
+        let reason = |outcome: &Outcome| reason_of_outcome(outcome).unwrap_or_default();
+        let broke = Fault::new(FaultClass::Broke, "balance 0.00012");
+        assert_eq!(
+            reason(&dead(DeadCause::NotTaken(Some(broke)))),
+            "the deadline was reached before the provider took the task: the gateway's account at the provider has no money"
+        );
+        let strange = Fault::new(FaultClass::UnknownCode, "ERROR_MOON_PHASE");
+        assert!(reason(&dead(DeadCause::Spent(strange))).contains("in no table (ERROR_MOON_PHASE)"));
+        assert!(reason(&dead(DeadCause::Doubt)).contains("not known whether"));
+        assert_eq!(reason_of_outcome(&Outcome::NotYet), None);
+    }
+}
