@@ -134,6 +134,10 @@ impl Engine {
                 }
                 Placement::Commit { origin, advance } => {
                     let expected = found.as_ref().map_or(Version::ABSENT, |found| found.version);
+                    if expected == Version::ABSENT && self.recovering().is_some() {
+                        self.wait_for_recovery(now).await?;
+                        continue;
+                    }
                     let next = Arc::new(advance.next);
                     match self.world.store.commit(expected, &next, &advance.tally, at).await {
                         Ok(Commit::Done(version)) => {

@@ -74,7 +74,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+/// How long the last look at the store may take, and putting back what it has forgotten.
+const LAST_LOOK_WAIT: Duration = Duration::from_secs(10);
 
 /// One node: it takes orders, carries them out and hands answers out. Clones share it.
 #[derive(Clone)]
@@ -94,7 +98,8 @@ pub(crate) struct Running {
     worker: Option<JoinHandle<()>>,
     door: Option<(CallbackDoor, JoinHandle<()>)>,
     releasing: Option<JoinHandle<Result<(), StoreError>>>,
-    presence: Option<JoinHandle<()>>,
+    /// And how it is told to end.
+    presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     counting: Option<JoinHandle<()>>,
     listens_on: Option<SocketAddr>,
 }
@@ -105,7 +110,7 @@ impl Drop for Running {
         let door = self.door.take().map(|(_, task)| task.abort_handle());
         let releasing = self.releasing.take().map(|task| task.abort_handle());
         let worker = self.worker.take().map(|task| task.abort_handle());
-        let presence = self.presence.take().map(|task| task.abort_handle());
+        let presence = self.presence.take().map(|(_, task)| task.abort_handle());
         let counting = self.counting.take().map(|task| task.abort_handle());
         [door, releasing, worker, presence, counting].into_iter().flatten().for_each(|task| task.abort());
     }
@@ -326,8 +331,12 @@ impl Quittance {
         if let Some(counting) = self.running().counting.take() {
             counting.abort();
         }
-        if let Some(presence) = presence {
-            presence.abort();
+        if let Some((end, mut presence)) = presence {
+            // It may have ended already.
+            _ = end.send(());
+            if tokio::time::timeout(LAST_LOOK_WAIT, &mut presence).await.is_err() {
+                presence.abort();
+            }
             // Whoever is missed because the store is away is shown as silent, and then forgotten.
             _ = self.roster.sign_out(self.number).await;
         }

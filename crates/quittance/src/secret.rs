@@ -24,6 +24,19 @@ pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
     Ok(secret)
 }
 
+/// Writes the secret of this directory again if it is gone, and the directory, too.
+pub(crate) fn keep_again(dir: &Path, secret: [u8; 32]) -> io::Result<()> {
+    if dir.join(NAME).exists() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)?;
+    keep(dir, NAME, &secret)
+}
+
 /// Writes a file that nobody else may read. Written whole under another name first: a crash in the middle must not leave half of it.
 pub(crate) fn keep(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let draft = dir.join(format!("{name}.new"));

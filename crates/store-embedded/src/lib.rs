@@ -113,6 +113,7 @@ impl EmbeddedStore {
             ledger.never_good(key, 0, step.why(), Some(Timestamp::ZERO));
         }
         let loss = (!missing.is_empty() || !stale.is_empty()).then(|| lost(missing.len(), stale.len()));
+        let loss = loss.or_else(|| home.is_restored.then(restored));
         trail.is_missing(missing);
         let files = Files::of(&home);
         let shared = Arc::new(Shared::new(home, settings, ledger, (trail, files, loss, stale)));
@@ -146,6 +147,12 @@ impl EmbeddedStore {
         self.0.shared.stale.clone()
     }
 
+    /// Whether its database is the copy that was saved when its files were gone.
+    #[must_use]
+    pub fn is_restored(&self) -> bool {
+        self.0.shared.home.is_restored
+    }
+
     /// How many transactions it has made durable since it was opened: many commits share one.
     #[must_use]
     pub fn transactions(&self) -> u64 {
@@ -168,6 +175,14 @@ fn lost(missing: usize, stale: usize) -> String {
         "the store has lost the end of its log: {missing} orders that were acknowledged have no record, and of {stale} the last \
          steps are lost; none of them is bought again by itself: compare `quittance dead list --cause unreadable` and \
          `--cause store_forgot` with the provider's list, look at the disk, then mark this alert as seen"
+    )
+}
+
+fn restored() -> String {
+    format!(
+        "the files of the store were deleted or moved while a node had it open, and it goes on with {RESCUED}, the copy that the node \
+         saved: compare `quittance dead list --cause store_forgot` with the provider's list, find out what happened to the files, \
+         then mark this alert as seen"
     )
 }
 

@@ -12,8 +12,8 @@ use crate::{Inner, RedisStore, Tasks};
 use quittance_ports::Watchers;
 use redis::Value;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_rustls::rustls::crypto::ring;
@@ -39,6 +39,7 @@ pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, OpenError> {
         own: Arc::new(OwnWrites::new(RandomState::new().hash_one(0))),
         writes: AtomicU64::new(0),
         round_trips: AtomicU64::new(0),
+        known: Mutex::default(),
     };
     inner.settle().await?;
 

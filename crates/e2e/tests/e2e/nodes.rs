@@ -13,6 +13,7 @@ mod herd;
 mod judge;
 mod load;
 mod moved;
+mod repeats;
 mod rolling;
 mod server;
 mod sight;

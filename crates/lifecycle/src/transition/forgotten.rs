@@ -51,6 +51,8 @@ impl Step {
         if recalled == 0 {
             return Decision::Ignore(WhyIgnored::OldNews);
         }
+        // Both lives are known here, and one of them may have been paid for in vain.
+        self.next.put_back = Some(self.now);
         if is_waiting {
             self.wait_for_what_is_paid(Timestamp::ZERO, policy);
         } else {
