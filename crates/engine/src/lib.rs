@@ -52,7 +52,9 @@ use in_hand::InHand;
 use pace::Paces;
 use pools::Pools;
 use quittance_lifecycle::{Fault, Kind, OnReplay, Order, Pace, Policy, Tally, Timestamp, WhyIgnored};
-use quittance_ports::{Census, Clock, Courier, Line, Provider, Roster, Spill, Store, StoreError, StoreForgot};
+use quittance_ports::{
+    Census, Clock, Courier, Line, Provider, Roster, Spill, Store, StoreError, StoreForgot,
+};
 use reach::Reachability;
 use std::collections::BTreeMap;
 use std::error::Error;

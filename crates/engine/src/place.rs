@@ -148,6 +148,12 @@ impl Engine {
                         }
                         Ok(Commit::Conflict(winner)) => found = winner.map(|winner| *winner),
                         Err(error) => {
+                            if matches!(error, StoreError::Corrupt { .. })
+                                && let Some(revived) = self.revive(&next, advance.tally).await?
+                            {
+                                self.note_placed(origin);
+                                return Ok(placed(origin, Some(revived)));
+                            }
                             found =
                                 self.look_again_until(&key, now + self.settings.place_wait, error).await?;
                             if let Some(found) = found.take_if(|found| is_ours(found, expected, &next)) {
@@ -192,7 +198,12 @@ impl Engine {
         let Some(kind) = (self.settings.kinds)(&kind) else { return Ok(false) };
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let (key, terms) = self.check(&kind, draft, &policy)?;
-        let Some(found) = self.load(&key).await? else { return Ok(false) };
+        let found = match self.load(&key).await {
+            // What cannot be read is decided about when it is placed.
+            Ok(None) | Err(StoreError::Corrupt { .. }) => return Ok(false),
+            Ok(Some(found)) => found,
+            Err(error) => return Err(error.into()),
+        };
         let terms = Arc::new(terms);
         Ok(match (self.settings.rules.place)(Some(&found.order), key, &terms, self.now(), &policy) {
             Placement::Stands { .. } | Placement::Refused(_) => true,

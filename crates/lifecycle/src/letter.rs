@@ -176,7 +176,8 @@ impl Order {
                  list, then drop this entry"
             );
         }
-        let own = self.attempts.iter().filter(|attempt| attempt.former.is_none() && attempt.made_for.is_none());
+        let own =
+            self.attempts.iter().filter(|attempt| attempt.former.is_none() && attempt.made_for.is_none());
         let bought = match own.count() {
             0 => "nothing was bought for it since",
             _ => "it was bought again since, so both may have been paid for",

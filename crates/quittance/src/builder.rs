@@ -284,6 +284,7 @@ impl Builder {
         }
         if is_restored {
             node.engine.list_restored().await?;
+            memory.forget_restored();
         }
         let name = name.unwrap_or_else(|| format!("process {}", std::process::id()));
         let mut presence = Presence::new(
@@ -332,7 +333,9 @@ impl Builder {
         let opened = self.place.open().await?;
         // Nothing comes in, and the file may be in use by the node that runs beside us.
         let spill = Arc::new(MemorySpill::default());
-        self.assemble(opened, spill, provider, None, FleetClock::default(), Vec::new()).await
+        let drawn = secret::draw().map_err(SecretError::from)?;
+        let secrets = vec![opened.secret_as_it_is(drawn).await?];
+        self.assemble(opened, spill, provider, None, FleetClock::default(), secrets).await
     }
 
     /// The folder of this node, if it has one.

@@ -41,6 +41,7 @@ mod secret;
 
 pub use builder::{Builder, Callbacks, GatewaySetup, SPILL_BYTES_MAX, SPILL_NAME, StartError};
 pub use clock::SystemClock;
+pub use memory::{IDENTITY as IDENTITY_NAME, NOTE as FORGOT_NAME};
 pub use order::{
     CloudflareChallenge, DEFAULT_TENANT, FunCaptcha, Geetest, GeetestV4, HCaptcha, Image, Order, RecaptchaV2,
     RecaptchaV3, Text, Turnstile,

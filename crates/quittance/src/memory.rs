@@ -13,10 +13,11 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-const IDENTITY: &str = "store-identity";
+/// Who the store is, as a node knows it.
+pub const IDENTITY: &str = "store-identity";
 const SECRETS: &str = "callback-secrets";
 /// What the store has forgotten, until a person has seen it.
-const NOTE: &str = "store-forgot";
+pub const NOTE: &str = "store-forgot";
 /// How often the epoch is written down.
 const KEEP_SPAN: Duration = Duration::from_secs(10);
 /// How often it is said that this node still puts back what it had in hand.
@@ -95,6 +96,10 @@ impl StoreMemory {
             engine.recover_for(mark.recovery);
             self.opened.trust(&mark);
         }
+    }
+
+    pub(crate) fn forget_restored(&self) {
+        self.opened.forget_restored();
     }
 
     pub(crate) fn secrets(&self) -> &[[u8; 32]] {

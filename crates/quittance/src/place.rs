@@ -140,6 +140,20 @@ impl Place {
 }
 
 impl Opened {
+    /// The secret for a look: the one that stands, or `drawn` if there is none, which is kept nowhere.
+    pub(crate) async fn secret_as_it_is(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
+        let found = match &self.keeper {
+            Keeper::Nobody => None,
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(dir, ..) => secret::standing_in(dir)?,
+            #[cfg(feature = "redis")]
+            Keeper::Redis(store) => store.secret_as_it_is().await?,
+            #[cfg(feature = "postgres")]
+            Keeper::Postgres(store) => store.secret_as_it_is().await?,
+        };
+        Ok(found.unwrap_or(drawn))
+    }
+
     /// The secret by which nodes know their own callback addresses: the one that stands, or `drawn` if there is none yet.
     pub async fn secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
         Ok(match &self.keeper {
@@ -214,6 +228,15 @@ impl Opened {
             #[cfg(feature = "embedded")]
             Keeper::Folder(_, store, _) => store.is_restored(),
             _ => false,
+        }
+    }
+
+    /// All orders of a store that goes on with a copy are listed for a person.
+    pub(crate) fn forget_restored(&self) {
+        match &self.keeper {
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(_, store, _) => store.forget_restored(),
+            _ => {}
         }
     }
 

@@ -15,6 +15,8 @@ const DRAFT: &str = "orders.rescued.new";
 /// Says that the copy may take the place of the database, and which file stood there when it was saved.
 const RESTORE: &str = "orders.restore";
 const ABSENT: &str = "absent";
+/// What the note says once the copy has taken the place of the database, until its orders are listed for a person.
+const RESTORED: &str = "restored";
 
 /// Which file stands under a name; nothing, if there is none.
 #[cfg(unix)]
@@ -94,14 +96,24 @@ pub(crate) fn is_rescued(home: &Home) -> bool {
     home.dir().join(RESCUED).exists() && home.dir().join(TRAIL).exists()
 }
 
-/// Puts the saved copy in place of a database that was gone when it was saved, and still is. Says whether it did.
+/// The orders of a restored database are listed for a person.
+pub(crate) fn forget_restored(home: &Home) -> io::Result<()> {
+    home.keep_note(RESTORE, None)
+}
+
+/// Puts the saved copy in place of a database that was gone when it was saved, and still is. Says whether it did, or an earlier
+/// process that did not come to list its orders.
 pub(crate) fn adopt(dir: &Path) -> io::Result<bool> {
     let (note, database) = (dir.join(RESTORE), dir.join(DATABASE));
     let noted = match fs::read_to_string(&note) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         noted => noted?,
     };
-    let found = which(&database).map_or_else(|| ABSENT.to_owned(), |(device, file)| format!("{device} {file}"));
+    if noted == RESTORED {
+        return Ok(true);
+    }
+    let found =
+        which(&database).map_or_else(|| ABSENT.to_owned(), |(device, file)| format!("{device} {file}"));
     let is_meant = noted == found && dir.join(RESCUED).exists();
     if is_meant {
         // A log that belongs to another database must not be taken for that of this one.
@@ -112,7 +124,9 @@ pub(crate) fn adopt(dir: &Path) -> io::Result<bool> {
             }
         }
         fs::rename(dir.join(RESCUED), &database)?;
+        fs::write(&note, RESTORED)?;
+    } else {
+        fs::remove_file(&note)?;
     }
-    fs::remove_file(&note)?;
     Ok(is_meant)
 }

@@ -64,6 +64,7 @@ mod writer;
 pub use files::RESCUED;
 pub use home::{DATABASE, FILLING, LOCK, OpenError, SEAL};
 pub use shared::Settings;
+pub use trail::TRAIL;
 
 use crate::files::Files;
 use crate::home::Home;
@@ -151,6 +152,12 @@ impl EmbeddedStore {
     #[must_use]
     pub fn is_restored(&self) -> bool {
         self.0.shared.home.is_restored
+    }
+
+    /// All orders of the [restored](Self::is_restored) database are listed for a person.
+    pub fn forget_restored(&self) {
+        // If it cannot be written they are listed once more, which does no harm.
+        drop(files::forget_restored(&self.0.shared.home));
     }
 
     /// How many transactions it has made durable since it was opened: many commits share one.

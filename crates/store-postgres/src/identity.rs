@@ -118,7 +118,8 @@ impl PostgresStore {
             request.known.is_some_and(|known| is_other(known) && found.former != Some(known.0));
         let file_is_new = found.noted_file != Some(found.file);
         let new_secrets = request.secrets.iter().any(|secret| !found.secrets.contains(secret));
-        if !(is_new || went_back || begins_recovery || file_is_new || new_secrets || request.is_putting_back) {
+        if !(is_new || went_back || begins_recovery || file_is_new || new_secrets || request.is_putting_back)
+        {
             return found.mark();
         }
         // Whoever reads the new identity must find the recovery, too.

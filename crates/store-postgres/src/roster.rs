@@ -35,6 +35,17 @@ impl PostgresStore {
         self.secret(drawn).await.map_err(|trouble| trouble.while_doing(SHARING))
     }
 
+    /// What all nodes have in common, if one of them has drawn it.
+    pub async fn secret_as_it_is(&self) -> Result<Option<[u8; 32]>, StoreError> {
+        let found = async {
+            let rows = self.shared().ask(&self.shared().statements.secret, &[(&SECRET, Type::TEXT)]).await?;
+            let Some(row) = rows.first() else { return Ok(None) };
+            let secret = column::<&[u8]>(row, 0)?.try_into();
+            secret.map(Some).map_err(|_| Trouble::Garbled("the secret is not 32 bytes long".into()))
+        };
+        found.await.map_err(|trouble| trouble.while_doing(SHARING))
+    }
+
     async fn secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], Trouble> {
         let drawn = &drawn[..];
         let params: Params<'_> = &[(&SECRET, Type::TEXT), (&drawn, Type::BYTEA)];

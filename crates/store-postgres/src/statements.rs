@@ -85,7 +85,9 @@ impl Statements {
             share_secret: say(SHARE_SECRET),
             mark: number(MARK),
             epoch: say(EPOCH),
-            renew: say("UPDATE {schema}.secrets SET secret = $2::bytea WHERE name = 'identity' AND secret = $1::bytea"),
+            renew: say(
+                "UPDATE {schema}.secrets SET secret = $2::bytea WHERE name = 'identity' AND secret = $1::bytea",
+            ),
             note_mark: say(NOTE_MARK),
             begin_recovery: say(BEGIN_RECOVERY),
             channel,

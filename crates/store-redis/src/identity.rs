@@ -48,8 +48,13 @@ impl Inner {
         let (known, known_epoch) = of_known(request);
         let span = RECOVERY_SPAN.as_millis().to_string();
         let flag = |is_so: bool| if is_so { &b"1"[..] } else { b"0" };
-        let mut args: Vec<&[u8]> =
-            vec![&request.drawn, &known, known_epoch.as_bytes(), span.as_bytes(), flag(request.is_putting_back)];
+        let mut args: Vec<&[u8]> = vec![
+            &request.drawn,
+            &known,
+            known_epoch.as_bytes(),
+            span.as_bytes(),
+            flag(request.is_putting_back),
+        ];
         args.push(flag(is_renewed));
         args.extend(request.secrets.iter().map(|secret| &secret[..]));
         let Value::Array(values) = self.run_plain(&self.scripts.mark, &keys, &args).await? else {

@@ -99,6 +99,18 @@ impl RedisStore {
         open::open(&settings).await
     }
 
+    /// The secret that all nodes of this store share, if one of them has drawn it.
+    pub async fn secret_as_it_is(&self) -> Result<Option<[u8; 32]>, StoreError> {
+        let inner = self.inner();
+        let mut stands = redis::cmd("GET");
+        stands.arg(inner.layout.name(FIRST, "secret"));
+        let found = async {
+            let found = text(inner.ask(&stands).await?)?;
+            found.map(|secret| secret.try_into().map_err(|_| Trouble::Garbled)).transpose()
+        };
+        found.await.map_err(|trouble: Trouble| trouble.unavailable("agreeing on a secret"))
+    }
+
     /// The secret that all nodes of this store share: `drawn`, or what another has drawn before.
     pub async fn shared_secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], StoreError> {
         let inner = self.inner();

@@ -1,8 +1,8 @@
 //! Why the store cannot answer just now, and why one does not open.
 
 use quittance_ports::{StoreError, StoreForgot};
-use std::error::Error;
 use redis::{ErrorKind, RedisError, ServerErrorKind};
+use std::error::Error;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Trouble {
@@ -92,6 +92,11 @@ pub enum OpenError {
         "{address} holds something under our prefix that is no store of ours: choose another with ?prefix="
     )]
     NotOurs { address: String },
+    #[error(
+        "there is no store of Quittance at {address}: it was flushed, or no node has started there yet, or it is another address, \
+         database or ?prefix= than that of `quittance serve`. Nothing was created"
+    )]
+    Missing { address: String },
     #[error("{address} answers, but cannot be used: {why}")]
     Unusable { address: String, why: String },
 }

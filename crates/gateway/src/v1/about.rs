@@ -269,8 +269,7 @@ pub(super) async fn alive() -> Response {
     "ok".into_response()
 }
 
-const RECOVERING: &str =
-    "the store was flushed, restored or replaced, and the nodes put back what they had in hand: this takes some seconds";
+const RECOVERING: &str = "the store was flushed, restored or replaced, and the nodes put back what they had in hand: this takes some seconds";
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Readiness {

@@ -32,6 +32,8 @@ impl Step {
     /// Attempts that may still bring an answer are remembered here, each once. An order that has not paid yet waits for them.
     pub(super) fn recalled(mut self, born: Timestamp, attempts: Vec<Attempt>, policy: &Policy) -> Decision {
         let is_waiting = matches!(self.next.phase, Phase::Queued { .. });
+        let is_bought =
+            self.next.attempts.iter().any(|attempt| attempt.former.is_none() && attempt.made_for.is_none());
         let mut recalled = 0;
         for attempt in attempts {
             let former = Some((born, attempt.number));
@@ -55,7 +57,7 @@ impl Step {
         self.next.put_back = Some(self.now);
         if is_waiting {
             self.wait_for_what_is_paid(Timestamp::ZERO, policy);
-        } else {
+        } else if is_bought {
             self.next.possible_doubles += recalled;
             self.tally.possible_doubles = recalled.into();
         }
