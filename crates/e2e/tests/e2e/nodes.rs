@@ -12,6 +12,8 @@ mod forgets;
 mod herd;
 mod judge;
 mod load;
+mod looks;
+mod lost;
 mod moved;
 mod repeats;
 mod rolling;
