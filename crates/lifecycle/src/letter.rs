@@ -176,11 +176,10 @@ impl Order {
                  list, then drop this entry"
             );
         }
-        let own =
-            self.attempts.iter().filter(|attempt| attempt.former.is_none() && attempt.made_for.is_none());
-        let bought = match own.count() {
-            0 => "nothing was bought for it since",
-            _ => "it was bought again since, so both may have been paid for",
+        let bought = if self.attempts.iter().any(Attempt::is_own) {
+            "it was bought again since, so both may have been paid for"
+        } else {
+            "nothing was bought for it since"
         };
         format!(
             "the store forgot it, and it was placed again: {former} attempts of the record that was forgotten count for it, and {bought}; \

@@ -79,7 +79,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 /// How long the last look at the store may take, and putting back what it has forgotten.
-const LAST_LOOK_WAIT: Duration = Duration::from_secs(10);
+const LAST_LOOK_WAIT: Duration = Duration::from_secs(8);
 
 /// One node: it takes orders, carries them out and hands answers out. Clones share it.
 #[derive(Clone)]
@@ -103,6 +103,16 @@ pub(crate) struct Running {
     presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     counting: Option<JoinHandle<()>>,
     listens_on: Option<SocketAddr>,
+}
+
+/// Lets a node look at its store once more, and put back what it has forgotten.
+async fn last_look(presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>) {
+    let Some((end, mut presence)) = presence else { return };
+    // It may have ended already.
+    _ = end.send(());
+    if tokio::time::timeout(LAST_LOOK_WAIT, &mut presence).await.is_err() {
+        presence.abort();
+    }
 }
 
 impl Drop for Running {
@@ -320,10 +330,14 @@ impl Quittance {
         if let Some(releasing) = releasing {
             releasing.abort();
         }
-        if let Some(worker) = worker {
-            // It ends by itself; if it panicked there is nothing left to wait for.
-            _ = worker.await;
-        }
+        let is_present = presence.is_some();
+        // A worker that waits for the provider must not keep back what the store has forgotten.
+        tokio::join!(last_look(presence), async {
+            if let Some(worker) = worker {
+                // It ends by itself; if it panicked there is nothing left to wait for.
+                _ = worker.await;
+            }
+        });
         if let Some((door, task)) = door {
             // Whoever is being heard is answered; what he said is safe either way.
             door.close().await;
@@ -332,12 +346,7 @@ impl Quittance {
         if let Some(counting) = self.running().counting.take() {
             counting.abort();
         }
-        if let Some((end, mut presence)) = presence {
-            // It may have ended already.
-            _ = end.send(());
-            if tokio::time::timeout(LAST_LOOK_WAIT, &mut presence).await.is_err() {
-                presence.abort();
-            }
+        if is_present {
             // Whoever is missed because the store is away is shown as silent, and then forgotten.
             _ = self.roster.sign_out(self.number).await;
         }

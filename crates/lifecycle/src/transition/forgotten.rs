@@ -32,8 +32,7 @@ impl Step {
     /// Attempts that may still bring an answer are remembered here, each once. An order that has not paid yet waits for them.
     pub(super) fn recalled(mut self, born: Timestamp, attempts: Vec<Attempt>, policy: &Policy) -> Decision {
         let is_waiting = matches!(self.next.phase, Phase::Queued { .. });
-        let is_bought =
-            self.next.attempts.iter().any(|attempt| attempt.former.is_none() && attempt.made_for.is_none());
+        let is_bought = self.next.attempts.iter().any(Attempt::is_own);
         let mut recalled = 0;
         for attempt in attempts {
             let former = Some((born, attempt.number));

@@ -38,11 +38,15 @@ fn doctor_says_that_a_store_is_lost_which_a_node_knows(which: Which) {
     let home = room.path("home");
     fs::create_dir(&home).expect("a new folder can be written");
     fs::write(home.join("store-identity"), "as a node left it").expect("it can be written");
-    fs::write(home.join("store-forgot"), "the store was flushed: look at the list").expect("it can be written");
+    fs::write(home.join("store-forgot"), "the store was flushed: look at the list")
+        .expect("it can be written");
     let mut room = room;
     room.overrule("store.home", &home.display().to_string());
     let doctor = room.run(&["doctor"]);
-    assert!(doctor.out.contains("a node has noticed that the store was flushed: look at the list"), "{doctor:?}");
+    assert!(
+        doctor.out.contains("a node has noticed that the store was flushed: look at the list"),
+        "{doctor:?}"
+    );
     if which == Which::Redis {
         assert!(doctor.out.contains("A node here knows it: it was flushed, or lost."), "{doctor:?}");
     }
