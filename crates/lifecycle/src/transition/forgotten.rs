@@ -56,6 +56,10 @@ impl Step {
         self.next.put_back = Some(self.now);
         if is_waiting {
             self.wait_for_what_is_paid(Timestamp::ZERO, policy);
+            // What brought the attempt to mind, such as its callback, comes first.
+            if let Phase::Queued { until, held } = self.next.phase {
+                self.next.phase = Phase::Queued { until: until.max(self.now + policy.submit_wait), held };
+            }
         } else if is_bought {
             self.next.possible_doubles += recalled;
             self.tally.possible_doubles = recalled.into();

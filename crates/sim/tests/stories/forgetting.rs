@@ -5,7 +5,7 @@ use crate::provider::{Reply, token};
 use crate::world::{Node, World, turnstile, world_with_callbacks};
 use quittance_engine::{Heard, Settings};
 use quittance_lifecycle::{FaultClass, Key, LetterCause, Phase, Tally, Timestamp, Word};
-use quittance_ports::{MemorySpill, Store, Version};
+use quittance_ports::{Commit, MemorySpill, Store, Version};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -276,10 +276,10 @@ fn a_callback_for_an_attempt_that_was_lost_with_the_last_steps_revives_the_order
     assert!(world.store.truth().lose(&key));
     let node = world.node();
     let truth = world.store.truth().clone();
-    node.does(async move {
+    let committed = node.does(async move {
         truth.commit(Version::ABSENT, &Arc::new(stale), &Tally::default(), Timestamp::ZERO).await
-    })
-    .expect("the store is there");
+    });
+    assert!(matches!(committed, Ok(Commit::Done(_))), "{committed:?}");
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.lose(&key).await }).expect("the store is there");
     assert_eq!(node.hears(&submit, answered("A")).expect("safe"), Heard::Applied);
