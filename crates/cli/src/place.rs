@@ -13,12 +13,36 @@ pub(crate) fn missing(store: &StoreConfig) -> Option<Trouble> {
         return None;
     }
     let whole = std::path::absolute(dir).unwrap_or_else(|_| dir.clone());
+    if let Some(what) = lost(dir, &whole) {
+        return Some(Trouble::new(Exit::Store, what));
+    }
     let what = format!(
         "there is no store in {}: go to the folder in which `quittance serve` was started, name its configuration with \
          --config, or name the store with --set store.url=embedded:FOLDER. Nothing was created.",
         whole.display()
     );
     Some(Trouble::new(Exit::Store, what))
+}
+
+/// What there is to do about a folder whose database is lost, if it is.
+fn lost(dir: &Path, whole: &Path) -> Option<String> {
+    let (database, rescued) = (embedded::DATABASE, embedded::RESCUED);
+    if dir.join(rescued).exists() {
+        return Some(format!(
+            "{database} was deleted or moved while a node had the store in {} open, and the node saved {rescued} there. Put \
+             {database} back if you have it; then start `quittance serve`: without it, it goes on with the copy, and lists every open \
+             order (`quittance dead list --cause store_forgot`). Nothing was created.",
+            whole.display()
+        ));
+    }
+    dir.join(embedded::TRAIL).exists().then(|| {
+        format!(
+            "{database} is gone from the store in {}, and orders.trail names its orders. Put {database} back from a backup if you have \
+             one; then start `quittance serve`: it lists every order that is missing (`quittance dead list --cause unreadable`) and \
+             buys none of them again. Nothing was created.",
+            whole.display()
+        )
+    })
 }
 
 /// Opens a store by itself, without a node, as it is: one that is not there is not made, and tables that are missing or old

@@ -58,7 +58,7 @@ impl Addressee {
 }
 
 /// Enough of a target to tell it from another.
-fn beginning(target: &Target) -> u64 {
+pub(crate) fn beginning(target: &Target) -> u64 {
     let b = &target.0;
     u64::from_be_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])
 }
@@ -141,7 +141,7 @@ fn proof(secret: &[u8; 32], to: &Addressee) -> String {
 }
 
 /// An attempt of which nothing is known but that it was made, some time after this birth.
-fn nameless(number: u32, born: Timestamp) -> Attempt {
+pub(crate) fn nameless(number: u32, born: Timestamp) -> Attempt {
     Attempt {
         number,
         sent: born,
@@ -154,6 +154,12 @@ fn nameless(number: u32, born: Timestamp) -> Attempt {
         cost: None,
         former: None,
     }
+}
+
+/// Whether this is for an attempt that the store has lost with the last steps of the order. The address was proven to be ours, so the
+/// attempt was made.
+fn is_of_lost_attempt(order: &Order, event: &Event) -> bool {
+    matches!(event, Event::CalledBack { attempt, .. } if *attempt > order.last_attempt)
 }
 
 /// What became of a callback. Whichever it is, the provider is told "200".
@@ -239,7 +245,7 @@ impl Engine {
 
     pub(crate) async fn apply_arrival(&self, arrival: &Arrival) -> Result<Heard, StoreError> {
         let Some(found) = self.load(&arrival.key).await? else { return Ok(Heard::Forgotten) };
-        if found.order.born == arrival.born {
+        if found.order.born == arrival.born && !is_of_lost_attempt(&found.order, &arrival.event) {
             return self.apply_event(&arrival.key, found, &arrival.event).await;
         }
         let Some((found, event)) = self.match_former(arrival, found).await? else {
@@ -249,8 +255,8 @@ impl Engine {
         self.apply_event(&arrival.key, found, &event).await
     }
 
-    /// What a callback for an earlier record of an order means for the record that took its place, if it is for the same thing:
-    /// the store forgot the earlier one, or the order was placed again long after.
+    /// What a callback for an attempt that is not on record means for the order, if it is for the same thing: the store forgot the
+    /// record that the attempt was made for, or the last steps of it, or the order was placed again long after.
     async fn match_former(
         &self,
         arrival: &Arrival,

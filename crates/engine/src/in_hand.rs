@@ -2,20 +2,28 @@
 //! replaced; what is in flight then is paid for, and this node may be the only one that knows of it.
 //!
 //! An order that the store no longer knows is put back as it was, marked for a person, and goes on. If it was placed again
-//! meanwhile, its attempts count for the order that took its place.
+//! meanwhile, its attempts count for the order that took its place, and that is marked. An order that has its answer is put back
+//! as it was, without a mark: a caller that comes for it, or repeats it, gets the answer and pays nothing.
 
 use crate::{Engine, lock};
-use quittance_lifecycle::{Beat, Decision, Event, Key, Order, Tally, Timestamp};
-use quittance_ports::{Commit, StoreError, Version, Versioned};
-use std::collections::BTreeMap;
+use futures_util::stream::{StreamExt, iter};
+use quittance_lifecycle::{Beat, Decision, Event, Key, Order, Phase, Tally, Timestamp};
+use quittance_ports::{Commit, StoreError, Version, Versioned, Which};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How many bytes of terms are held; beyond that, orders are not held.
 const BYTES_MAX: usize = 64 << 20;
+/// How many bytes of terms of orders that have their answer are held; beyond that, the oldest are let go.
+const ANSWERED_BYTES_MAX: usize = 16 << 20;
+/// How many orders are put back at the same time.
+const PUT_BACK_AT_ONCE: usize = 16;
 /// How many orders are compared with the store in a second, and how old the last comparison must be.
 const CHECKED_MAX: usize = 64;
 const CHECK_SPAN: Duration = Duration::from_secs(5);
+/// How many orders are read at once when all open ones are visited.
+const PAGE: usize = 256;
 /// How often a write may lose a race.
 const TRIES_MAX: usize = 8;
 
@@ -23,6 +31,7 @@ const TRIES_MAX: usize = 8;
 pub(crate) struct InHand {
     orders: BTreeMap<Key, Held>,
     bytes: usize,
+    answered: Answered,
     /// Where the last comparison ended.
     checked: Option<Key>,
 }
@@ -31,6 +40,36 @@ struct Held {
     found: Versioned,
     /// When it was last written or compared.
     at: Timestamp,
+}
+
+/// The orders that have come to their answer, the oldest first.
+#[derive(Default)]
+struct Answered {
+    orders: BTreeMap<Key, Versioned>,
+    oldest: VecDeque<(Key, Version)>,
+    bytes: usize,
+}
+
+impl Answered {
+    fn hold(&mut self, found: &Versioned, orders_max: usize) {
+        let key = found.order.key;
+        self.let_go(&key);
+        self.bytes += found.order.terms.size();
+        self.orders.insert(key, found.clone());
+        self.oldest.push_back((key, found.version));
+        while self.bytes > ANSWERED_BYTES_MAX || self.oldest.len() > orders_max {
+            let Some((key, version)) = self.oldest.pop_front() else { return };
+            if self.orders.get(&key).is_some_and(|held| held.version == version) {
+                self.let_go(&key);
+            }
+        }
+    }
+
+    fn let_go(&mut self, key: &Key) {
+        if let Some(held) = self.orders.remove(key) {
+            self.bytes -= held.order.terms.size();
+        }
+    }
 }
 
 /// What became of the orders that this node had in hand when the store had forgotten.
@@ -42,6 +81,8 @@ pub struct PutBack {
     pub recalled: Vec<Key>,
     /// Those whose key now belongs to an order for something else, so that they cannot be put back.
     pub lost: Vec<Key>,
+    /// How many orders that have their answer were put back; no person need see them.
+    pub answered: usize,
     /// The store failed before all were seen to.
     pub is_incomplete: bool,
 }
@@ -50,7 +91,7 @@ impl PutBack {
     /// How many orders the store had forgotten.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.put_back.len() + self.recalled.len() + self.lost.len()
+        self.put_back.len() + self.recalled.len() + self.lost.len() + self.answered
     }
 }
 
@@ -59,6 +100,8 @@ enum One {
     /// The store knows it.
     Known(Versioned),
     PutBack(Versioned),
+    /// It has its answer.
+    Answered(Versioned),
     Recalled(Versioned),
     Lost,
 }
@@ -84,6 +127,11 @@ impl InHand {
         if let Some(held) = self.orders.remove(key) {
             self.bytes -= held.found.order.terms.size();
         }
+        self.answered.let_go(key);
+    }
+
+    fn get(&self, key: &Key) -> Option<&Versioned> {
+        self.orders.get(key).map(|held| &held.found).or_else(|| self.answered.orders.get(key))
     }
 
     /// The next that have not been compared for a while.
@@ -109,6 +157,21 @@ fn is_in_hand(order: &Order) -> bool {
     order.phase.is_open() || order.attempts.iter().any(quittance_lifecycle::Attempt::is_open)
 }
 
+/// Whether it has an answer that its own callers may still come for. What is in stock is not: another order may have taken it
+/// without a word to this node.
+fn is_answered(order: &Order) -> bool {
+    match order.phase {
+        Phase::Solved { .. } => order.shelf().is_none(),
+        Phase::Taken { .. } => order.taker().is_none(),
+        _ => false,
+    }
+}
+
+/// Whether the store may have forgotten it in good order.
+fn is_forgettable(order: &Order, now: Timestamp) -> bool {
+    order.forget_at().is_some_and(|at| at <= now)
+}
+
 impl Engine {
     /// This node has written or read an order.
     pub(crate) fn hold(&self, found: &Versioned) {
@@ -121,15 +184,19 @@ impl Engine {
             in_hand.hold(found, self.now(), orders_max);
         } else {
             in_hand.let_go(&found.order.key);
+            if is_answered(&found.order) {
+                in_hand.answered.hold(found, orders_max);
+            }
         }
     }
 
     fn held(&self, key: &Key) -> Option<Versioned> {
-        lock(&self.in_hand).orders.get(key).map(|held| held.found.clone())
+        let now = self.now();
+        lock(&self.in_hand).get(key).filter(|held| !is_forgettable(&held.order, now)).cloned()
     }
 
     pub(crate) fn is_held(&self, key: &Key) -> bool {
-        lock(&self.in_hand).orders.contains_key(key)
+        self.held(key).is_some()
     }
 
     /// Reads an order. One that this node has in hand and the store does not know was forgotten: it is put back first.
@@ -144,7 +211,9 @@ impl Engine {
             return Ok(found);
         }
         Ok(match self.put_back_one(held).await? {
-            One::Known(found) | One::PutBack(found) | One::Recalled(found) => Some(found),
+            One::Known(found) | One::PutBack(found) | One::Answered(found) | One::Recalled(found) => {
+                Some(found)
+            }
             One::Lost => None,
         })
     }
@@ -161,15 +230,26 @@ impl Engine {
 
     /// Compares every order in hand with the store, and puts back what it has forgotten.
     pub async fn put_back(&self) -> PutBack {
-        let held: Vec<Versioned> =
-            lock(&self.in_hand).orders.values().map(|held| held.found.clone()).collect();
-        let mut result = PutBack::default();
-        for held in held {
+        let now = self.now();
+        let held: Vec<Versioned> = {
+            let in_hand = lock(&self.in_hand);
+            let open = in_hand.orders.values().map(|held| &held.found);
+            let all = open.chain(in_hand.answered.orders.values());
+            all.filter(|held| !is_forgettable(&held.order, now)).cloned().collect()
+        };
+        let one = async |held: Versioned| {
             let (key, was_put_back) = (held.order.key, held.order.put_back);
-            match self.put_back_one(held).await {
+            (key, was_put_back, self.put_back_one(held).await)
+        };
+        let mut seen_to: Vec<_> = iter(held).map(one).buffer_unordered(PUT_BACK_AT_ONCE).collect().await;
+        seen_to.sort_unstable_by_key(|(key, ..)| *key);
+        let mut result = PutBack::default();
+        for (key, was_put_back, one) in seen_to {
+            match one {
                 Ok(One::Known(found)) if found.order.put_back == was_put_back => {}
                 // Another node, or a caller who asked for it, was quicker.
                 Ok(One::Known(_) | One::PutBack(_)) => result.put_back.push(key),
+                Ok(One::Answered(_)) => result.answered += 1,
                 Ok(One::Recalled(_)) => result.recalled.push(key),
                 Ok(One::Lost) => result.lost.push(key),
                 Err(error) => {
@@ -191,6 +271,17 @@ impl Engine {
                 Some(found) if found.order.born == ours.born && how_far(&found.order) >= how_far(ours) => {
                     self.hold(found);
                     return Ok(One::Known(found.clone()));
+                }
+                // Nothing of it is open: whoever placed it again has an order of his own.
+                Some(found) if found.order.born != ours.born && !is_in_hand(ours) => {
+                    lock(&self.in_hand).let_go(&key);
+                    return Ok(One::Known(found.clone()));
+                }
+                None if !is_in_hand(ours) => {
+                    if let Some(answered) = self.put_back_answered(ours).await? {
+                        return Ok(One::Answered(answered));
+                    }
+                    continue;
                 }
                 Some(found) if found.order.born != ours.born => {
                     if found.order.terms.target != ours.terms.target {
@@ -233,9 +324,35 @@ impl Engine {
         })
     }
 
+    /// As it was: nothing of it is open, so there is nothing to decide.
+    async fn put_back_answered(&self, ours: &Arc<Order>) -> Result<Option<Versioned>, StoreError> {
+        let commit = self.world.store.commit(Version::ABSENT, ours, &Tally::default(), self.now()).await?;
+        let Commit::Done(version) = commit else { return Ok(None) };
+        let now = Versioned { version, order: Arc::clone(ours) };
+        self.hold(&now);
+        if let Some(due) = now.order.due() {
+            self.expect_alarm(due);
+        }
+        Ok(Some(now))
+    }
+
     /// The store has lost the last steps of this order, and nobody remembers them: only a person may decide to pay again.
     pub async fn lose(&self, key: &Key) -> Result<(), StoreError> {
         self.apply(key, None, &Event::Lost).await.map(drop)
+    }
+
+    /// The store goes on with a copy that was saved when its files were lost: every open order is marked for a person, and goes on.
+    pub async fn list_restored(&self) -> Result<(), StoreError> {
+        let mut after = None;
+        loop {
+            let page = self.world.store.list(Which::OPEN, after.as_ref(), PAGE).await?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
+            for found in page.into_iter().flatten() {
+                let (key, others_by) = (found.order.key, self.now());
+                self.apply(&key, Some(found), &Event::PutBack { others_by }).await?;
+            }
+        }
     }
 
     /// Lets go of what other nodes have brought to an end, and notices what the store has forgotten.

@@ -22,6 +22,7 @@ mod pace;
 mod place;
 mod pools;
 mod reach;
+mod recovery;
 mod settings;
 mod stock;
 pub mod targets;
@@ -51,7 +52,9 @@ use in_hand::InHand;
 use pace::Paces;
 use pools::Pools;
 use quittance_lifecycle::{Fault, Kind, OnReplay, Order, Pace, Policy, Tally, Timestamp, WhyIgnored};
-use quittance_ports::{Census, Clock, Courier, Line, Provider, Roster, Spill, Store, StoreError};
+use quittance_ports::{
+    Census, Clock, Courier, Line, Provider, Roster, Spill, Store, StoreError, StoreForgot,
+};
 use reach::Reachability;
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -86,6 +89,8 @@ pub struct Engine {
     in_hand: Mutex<InHand>,
     /// Rung when this node missed an order that it has in hand.
     suspicion: Bell,
+    /// Until when nodes put back what the store has forgotten, in milliseconds.
+    recovering_until: AtomicU64,
     /// What the store has forgotten, until a person has seen it.
     forgetting: Mutex<Option<Forgetting>>,
     pools: Mutex<Pools>,
@@ -154,6 +159,7 @@ impl Engine {
             bell: Bell::default(),
             in_hand: Mutex::default(),
             suspicion: Bell::default(),
+            recovering_until: AtomicU64::new(0),
             forgetting: Mutex::default(),
             pools: Mutex::default(),
             reach: Mutex::default(),
@@ -314,7 +320,10 @@ impl Engine {
     fn note_error(&self, error: &StoreError) {
         match error {
             StoreError::Corrupt { .. } => Counters::add(&self.counters.unreadable, 1),
-            StoreError::Unavailable { .. } => {
+            StoreError::Unavailable { source, .. } => {
+                if source.is::<StoreForgot>() {
+                    self.suspect();
+                }
                 Counters::add(&self.counters.store_errors, 1);
                 *lock(&self.store_trouble) = Some(why(error));
                 self.store_failed_at.store(self.now().as_millis(), Ordering::Relaxed);

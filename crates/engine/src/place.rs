@@ -44,6 +44,8 @@ enum Written {
     Ours(Versioned),
     /// Another node was faster: what is on record instead, if anything is.
     Theirs(Option<Versioned>),
+    /// The record was lost, and the order goes on with what was paid for it then.
+    Revived(Arc<Order>),
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -151,16 +153,25 @@ impl Engine {
                     found = match written {
                         Written::Ours(now) => Some(now),
                         Written::Theirs(theirs) => theirs,
+                        Written::Revived(_) => None,
                     };
                 }
                 Placement::Commit { origin, advance } => {
                     let target = advance.next.key;
                     let before = if target == key { &found } else { &follower };
+                    if before.is_none() && self.recovering().is_some() {
+                        self.wait_for_recovery(now).await?;
+                        continue;
+                    }
                     match self.write_placement(before.as_ref(), *advance, at, until).await? {
                         Written::Ours(now) => {
                             self.note_placed(origin);
                             let order = Arc::clone(&now.order);
                             self.attend_soon(now);
+                            return Ok(placed(target, origin, Some(order)));
+                        }
+                        Written::Revived(order) => {
+                            self.note_placed(origin);
                             return Ok(placed(target, origin, Some(order)));
                         }
                         Written::Theirs(theirs) if target == key => found = theirs,
@@ -196,6 +207,13 @@ impl Engine {
                 Ok(Written::Ours(Versioned { version, order: next }))
             }
             Ok(Commit::Conflict(winner)) => Ok(Written::Theirs(winner.map(|winner| *winner))),
+            Err(error @ StoreError::Corrupt { .. }) => match self.revive(&next, advance.tally).await? {
+                Some(revived) => Ok(Written::Revived(revived)),
+                None => {
+                    self.note_error(&error);
+                    Err(error)
+                }
+            },
             Err(error) => match self.look_again_until(&next.key, until, error).await? {
                 Some(found) if is_ours(&found, expected, &next) => {
                     self.note_commit(&next);
@@ -235,7 +253,12 @@ impl Engine {
         let Some(kind) = (self.settings.kinds)(&kind) else { return Ok(false) };
         let policy = self.policy_for(&kind.name, || Some(kind.pace));
         let (key, terms) = self.check(&kind, draft, &policy)?;
-        let Some(found) = self.load(&key).await? else { return Ok(false) };
+        let found = match self.load(&key).await {
+            // What cannot be read is decided about when it is placed.
+            Ok(None) | Err(StoreError::Corrupt { .. }) => return Ok(false),
+            Ok(Some(found)) => found,
+            Err(error) => return Err(error.into()),
+        };
         let follower = self.follower_of(Some(&found)).await?;
         let next = follower.as_ref().map(|follower| &*follower.order);
         let (terms, now) = (Arc::new(terms), self.now());

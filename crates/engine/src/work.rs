@@ -348,6 +348,10 @@ impl Engine {
             {
                 Gate::ShutUntil(self.now() + self.settings.others_first)
             }
+            // Another node may have it in hand as it was before the store forgot it, and paid for.
+            Phase::Queued { held: false, .. } | Phase::Unsure { .. } if self.recovering().is_some() => {
+                Gate::ShutUntil(self.recovering().unwrap_or_else(|| self.now()))
+            }
             Phase::Queued { held: false, .. } | Phase::Unsure { .. } => {
                 let is_retry =
                     found.order.attempts.last().is_some_and(|attempt| attempt.sent >= found.order.placed);

@@ -152,11 +152,7 @@ impl Order {
             return Some(Letter { cause: named, why: cause.to_string(), since: *at, spent });
         }
         if let Some(since) = self.put_back {
-            let phase = self.phase.name();
-            let why = format!(
-                "the store forgot it; a node put it back as it knew it, and it goes on: it is {phase} now; compare the provider's \
-                 list, then drop this entry"
-            );
+            let why = self.why_put_back();
             return Some(Letter { cause: LetterCause::StoreForgot, why, since, spent });
         }
         let untold = || {
@@ -169,6 +165,26 @@ impl Order {
         let why =
             format!("{} who asked to be called could not be: {}", untold().count(), last.escape_debug());
         Some(Letter { cause: LetterCause::Delivery, why, since, spent })
+    }
+
+    fn why_put_back(&self) -> String {
+        let phase = self.phase.name();
+        let former = self.attempts.iter().filter(|attempt| attempt.former.is_some()).count();
+        if former == 0 {
+            return format!(
+                "the store forgot it; a node put it back as it knew it, and it goes on: it is {phase} now; compare the provider's \
+                 list, then drop this entry"
+            );
+        }
+        let bought = if self.attempts.iter().any(Attempt::is_own) {
+            "it was bought again since, so both may have been paid for"
+        } else {
+            "nothing was bought for it since"
+        };
+        format!(
+            "the store forgot it, and it was placed again: {former} attempts of the record that was forgotten count for it, and {bought}; \
+             it is {phase} now; compare the provider's list, then drop this entry"
+        )
     }
 
     /// What a replay would do now; nothing, if there is nothing to replay.

@@ -180,6 +180,12 @@ impl Attempt {
     pub const fn is_open(&self) -> bool {
         matches!(self.progress, Progress::Sent | Progress::Solving { .. } | Progress::Trailing { .. })
     }
+
+    /// Whether it was made for this record of the order, and may have been paid for.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.former.is_none() && self.made_for.is_none() && self.progress != Progress::Faulted
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -23,7 +23,8 @@ pub use provider::{
     Account, AskError, Callback, Guard, Params, Penalty, Provider, Saying, Submission, TaskField, Threads,
 };
 pub use roster::{
-    Card, Demand, Finding, MemoryRoster, Reach, Roll, Roster, Signed, StoreMark, Verdict, Vitals,
+    Card, Demand, Finding, MarkRequest, MemoryRoster, Reach, Roll, Roster, Signed, StoreForgot, StoreMark,
+    Verdict, Vitals,
 };
 pub use sheet::{
     AlertNote, AlertSheet, BulkSheet, Deed, LevelShown, Mark, PoolSheet, PoolSpec, Sheet, SheetFound,

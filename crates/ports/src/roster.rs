@@ -134,6 +134,39 @@ pub struct StoreMark {
     pub epoch: u64,
     /// The first signs, all of them prove.
     pub secrets: Vec<[u8; 32]>,
+    /// For how much longer nodes put back what the store has forgotten; no order is new until then. Zero, if it has forgotten
+    /// nothing.
+    pub recovery: Duration,
+}
+
+/// How a node asks for the [mark](StoreMark) of its store.
+#[derive(Clone, Copy)]
+pub struct MarkRequest<'a> {
+    /// The identity of a store that has none, or has forgotten something.
+    pub drawn: [u8; 16],
+    /// The identity and the epoch that this node knows, if it knows any.
+    pub known: Option<([u8; 16], u64)>,
+    /// Added to those that the store knows.
+    pub secrets: &'a [[u8; 32]],
+    /// This node still puts back what it had in hand: the recovery goes on.
+    pub is_putting_back: bool,
+}
+
+/// How long nodes have to notice that the store has forgotten something, and to begin to put back what they had in hand: each looks every
+/// second. Until then nothing new is accepted.
+pub const RECOVERY_SPAN: Duration = Duration::from_secs(4);
+
+/// Nothing was written: the store is not the one that this node knows, and what it had in hand is put back first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "it was flushed, restored or replaced, and the nodes put back first what they had in hand: this takes some seconds, try again"
+)]
+pub struct StoreForgot;
+
+impl std::fmt::Debug for MarkRequest<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MarkRequest").field("is_putting_back", &self.is_putting_back).finish_non_exhaustive()
+    }
 }
 
 impl std::fmt::Debug for StoreMark {

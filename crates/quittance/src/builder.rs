@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 
 /// What the spill is called in the home of a node.
 pub const SPILL_NAME: &str = "spill";
@@ -264,7 +265,7 @@ impl Builder {
         if let Some(note) = opened.roster.sealed().await? {
             return Err(StartError::Moved { note });
         }
-        let lost = opened.stale();
+        let (lost, is_restored) = (opened.stale(), opened.is_restored());
         let clock = FleetClock::default();
         let spill = self.spill()?;
         let mut memory = StoreMemory::recall(opened.clone(), self.folder(), self.place.address());
@@ -277,8 +278,13 @@ impl Builder {
         if let Some(address) = node.engine.callback_address().filter(|_| is_unsettled) {
             address.is_unsettled_until(clock.now() + SECRETS_WAIT);
         }
+        memory.hold_to(&node.engine);
         for key in &lost {
             node.engine.lose(key).await?;
+        }
+        if is_restored {
+            node.engine.list_restored().await?;
+            memory.forget_restored();
         }
         let name = name.unwrap_or_else(|| format!("process {}", std::process::id()));
         let mut presence = Presence::new(
@@ -316,7 +322,8 @@ impl Builder {
         // Alone, it sees every order begin and end.
         let desk = node.gateway.as_ref().filter(|_| is_shared).map(|gateway| gateway.desk().clone());
         running.counting = desk.map(|desk| tokio::spawn(desk.keep_counting()));
-        running.presence = Some(tokio::spawn(presence.keep_up()));
+        let (end, ends) = oneshot::channel();
+        running.presence = Some((end, tokio::spawn(presence.keep_up(ends))));
         Ok(Quittance { running: Arc::new(std::sync::Mutex::new(running)), ..node })
     }
 
@@ -326,7 +333,9 @@ impl Builder {
         let opened = self.place.open().await?;
         // Nothing comes in, and the file may be in use by the node that runs beside us.
         let spill = Arc::new(MemorySpill::default());
-        self.assemble(opened, spill, provider, None, FleetClock::default(), Vec::new()).await
+        let drawn = secret::draw().map_err(SecretError::from)?;
+        let secrets = vec![opened.secret_as_it_is(drawn).await?];
+        self.assemble(opened, spill, provider, None, FleetClock::default(), secrets).await
     }
 
     /// The folder of this node, if it has one.

@@ -41,6 +41,7 @@ mod secret;
 
 pub use builder::{Builder, Callbacks, GatewaySetup, SPILL_BYTES_MAX, SPILL_NAME, StartError};
 pub use clock::SystemClock;
+pub use memory::{IDENTITY as IDENTITY_NAME, NOTE as FORGOT_NAME};
 pub use order::{
     CloudflareChallenge, DEFAULT_TENANT, FunCaptcha, Geetest, GeetestV4, HCaptcha, Image, Order, RecaptchaV2,
     RecaptchaV3, Text, Turnstile,
@@ -74,7 +75,11 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+/// How long the last look at the store may take, and putting back what it has forgotten.
+const LAST_LOOK_WAIT: Duration = Duration::from_secs(8);
 
 /// One node: it takes orders, carries them out and hands answers out. Clones share it.
 #[derive(Clone)]
@@ -94,9 +99,20 @@ pub(crate) struct Running {
     worker: Option<JoinHandle<()>>,
     door: Option<(CallbackDoor, JoinHandle<()>)>,
     releasing: Option<JoinHandle<Result<(), StoreError>>>,
-    presence: Option<JoinHandle<()>>,
+    /// And how it is told to end.
+    presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>,
     counting: Option<JoinHandle<()>>,
     listens_on: Option<SocketAddr>,
+}
+
+/// Lets a node look at its store once more, and put back what it has forgotten.
+async fn last_look(presence: Option<(oneshot::Sender<()>, JoinHandle<()>)>) {
+    let Some((end, mut presence)) = presence else { return };
+    // It may have ended already.
+    _ = end.send(());
+    if tokio::time::timeout(LAST_LOOK_WAIT, &mut presence).await.is_err() {
+        presence.abort();
+    }
 }
 
 impl Drop for Running {
@@ -105,7 +121,7 @@ impl Drop for Running {
         let door = self.door.take().map(|(_, task)| task.abort_handle());
         let releasing = self.releasing.take().map(|task| task.abort_handle());
         let worker = self.worker.take().map(|task| task.abort_handle());
-        let presence = self.presence.take().map(|task| task.abort_handle());
+        let presence = self.presence.take().map(|(_, task)| task.abort_handle());
         let counting = self.counting.take().map(|task| task.abort_handle());
         [door, releasing, worker, presence, counting].into_iter().flatten().for_each(|task| task.abort());
     }
@@ -314,10 +330,14 @@ impl Quittance {
         if let Some(releasing) = releasing {
             releasing.abort();
         }
-        if let Some(worker) = worker {
-            // It ends by itself; if it panicked there is nothing left to wait for.
-            _ = worker.await;
-        }
+        let is_present = presence.is_some();
+        // A worker that waits for the provider must not keep back what the store has forgotten.
+        tokio::join!(last_look(presence), async {
+            if let Some(worker) = worker {
+                // It ends by itself; if it panicked there is nothing left to wait for.
+                _ = worker.await;
+            }
+        });
         if let Some((door, task)) = door {
             // Whoever is being heard is answered; what he said is safe either way.
             door.close().await;
@@ -326,8 +346,7 @@ impl Quittance {
         if let Some(counting) = self.running().counting.take() {
             counting.abort();
         }
-        if let Some(presence) = presence {
-            presence.abort();
+        if is_present {
             // Whoever is missed because the store is away is shown as silent, and then forgotten.
             _ = self.roster.sign_out(self.number).await;
         }

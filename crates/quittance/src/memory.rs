@@ -5,19 +5,23 @@
 use crate::place::Opened;
 use crate::secret;
 use quittance_engine::{Engine, PutBack};
-use quittance_ports::{StoreError, StoreMark};
+use quittance_ports::{MarkRequest, StoreError, StoreMark};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
 
-const IDENTITY: &str = "store-identity";
+/// Who the store is, as a node knows it.
+pub const IDENTITY: &str = "store-identity";
 const SECRETS: &str = "callback-secrets";
 /// What the store has forgotten, until a person has seen it.
-const NOTE: &str = "store-forgot";
+pub const NOTE: &str = "store-forgot";
 /// How often the epoch is written down.
 const KEEP_SPAN: Duration = Duration::from_secs(10);
+/// How often it is said that this node still puts back what it had in hand.
+const STILL_SPAN: Duration = Duration::from_secs(1);
 /// How many orders are named in the log.
 const NAMED_MAX: usize = 50;
 
@@ -29,6 +33,10 @@ pub(crate) struct StoreMemory {
     secrets: Vec<[u8; 32]>,
     kept_at: Option<Instant>,
     has_note: bool,
+    /// What the store said when it was opened, until it is acted on.
+    agreed: Option<StoreMark>,
+    /// The store failed before all that was in hand was put back.
+    is_incomplete: bool,
     /// What was wrong with the store's own files when that was last told.
     told: Option<String>,
 }
@@ -44,6 +52,8 @@ impl StoreMemory {
             secrets: Vec::new(),
             kept_at: None,
             has_note: false,
+            agreed: None,
+            is_incomplete: false,
             told: None,
         };
         if let Some(dir) = dir {
@@ -58,15 +68,38 @@ impl StoreMemory {
 
     /// Agrees with the store on the secrets. Says whether other nodes may know of more.
     pub(crate) async fn agree(&mut self) -> Result<bool, StoreError> {
-        let Some(mark) = self.opened.mark(draw()?, &self.secrets).await? else { return Ok(false) };
+        let Some(mark) = self.mark_of_store(false).await? else { return Ok(false) };
         if !mark.secrets.is_empty() {
             self.learn(&mark);
-            return Ok(self.is_other(&mark));
+            let is_other = self.is_other(&mark);
+            self.agreed = Some(mark);
+            return Ok(is_other);
         }
-        if let Some(mark) = self.opened.mark(draw()?, &[draw()?]).await? {
+        let request =
+            MarkRequest { drawn: draw()?, known: None, secrets: &[draw()?], is_putting_back: false };
+        if let Some(mark) = self.opened.mark(request).await? {
             self.learn(&mark);
+            self.agreed = Some(mark);
         }
         Ok(true)
+    }
+
+    async fn mark_of_store(&self, is_putting_back: bool) -> Result<Option<StoreMark>, StoreError> {
+        let request =
+            MarkRequest { drawn: draw()?, known: self.mark, secrets: &self.secrets, is_putting_back };
+        self.opened.mark(request).await
+    }
+
+    /// What was agreed holds for this engine: it begins nothing while other nodes put back what the store has forgotten.
+    pub(crate) fn hold_to(&mut self, engine: &Engine) {
+        if let Some(mark) = self.agreed.take() {
+            engine.recover_for(mark.recovery);
+            self.opened.trust(&mark);
+        }
+    }
+
+    pub(crate) fn forget_restored(&self) {
+        self.opened.forget_restored();
     }
 
     pub(crate) fn secrets(&self) -> &[[u8; 32]] {
@@ -107,37 +140,55 @@ impl StoreMemory {
                 drop(fs::remove_file(dir.join(NOTE)));
             }
         }
-        let Ok(drawn) = draw() else { return };
-        let Ok(Some(mark)) = self.opened.mark(drawn, &self.secrets).await else { return };
+        let Ok(Some(mark)) = self.mark_of_store(false).await else { return };
         if self.learn(&mark)
             && let Some(address) = engine.callback_address()
         {
             address.set_secrets(self.secrets.clone());
         }
-        let what = match self.mark {
-            Some((identity, _)) if identity != mark.identity => Some("was flushed or replaced"),
-            Some((_, epoch)) if epoch > mark.epoch => Some("went back to an earlier state"),
-            _ => None,
-        };
+        let is_other = self.is_other(&mark);
         let is_due = self.kept_at.is_none_or(|at| at.elapsed() >= KEEP_SPAN);
-        self.mark = Some((mark.identity, mark.epoch));
-        if what.is_some() || is_due {
+        self.take_for_true(engine, &mark);
+        if is_other || is_due {
             self.kept_at = Some(Instant::now());
             let identity = secret::hex(&mark.identity);
             self.keep(IDENTITY, format!("{}\n{identity}\n{}\n", self.address, mark.epoch).as_bytes());
         }
-        if what.is_some() || is_suspected {
-            self.put_back(engine, what).await;
+        if is_other || is_suspected || std::mem::take(&mut self.is_incomplete) {
+            self.put_back(engine, is_other).await;
         }
     }
 
-    async fn put_back(&mut self, engine: &Engine, what: Option<&str>) {
-        let result = engine.put_back().await;
-        if what.is_none() && result.count() == 0 {
+    /// First nothing is new any more, and only then commits are taken for this store.
+    fn take_for_true(&mut self, engine: &Engine, mark: &StoreMark) {
+        engine.recover_for(mark.recovery);
+        self.mark = Some((mark.identity, mark.epoch));
+        self.opened.trust(mark);
+    }
+
+    /// The recovery goes on, for all nodes, until this one has put back what it had in hand.
+    async fn put_back_in_time(&mut self, engine: &Engine, is_other: bool) -> PutBack {
+        let mut putting_back = pin!(engine.put_back());
+        loop {
+            tokio::select! {
+                result = &mut putting_back => return result,
+                () = tokio::time::sleep(STILL_SPAN) => {
+                    if is_other && let Ok(Some(mark)) = self.mark_of_store(true).await {
+                        self.take_for_true(engine, &mark);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn put_back(&mut self, engine: &Engine, is_other: bool) {
+        let result = self.put_back_in_time(engine, is_other).await;
+        self.is_incomplete = result.is_incomplete;
+        if !is_other && result.count() == 0 {
             return;
         }
-        let what = what.unwrap_or("has lost orders");
-        let PutBack { put_back, recalled, lost, is_incomplete } = &result;
+        let what = if is_other { "was flushed, restored or replaced" } else { "has lost orders" };
+        let PutBack { put_back, recalled, lost, answered, is_incomplete } = &result;
         let keys: Vec<String> =
             put_back.iter().chain(recalled).chain(lost).take(NAMED_MAX).map(ToString::to_string).collect();
         tracing::warn!(
@@ -145,15 +196,16 @@ impl StoreMemory {
             put_back = put_back.len(),
             placed_again = recalled.len(),
             lost = lost.len(),
+            answered,
             is_incomplete,
             orders = keys.join(" "),
             "the store {what}; the orders that this node had in hand were put back, callbacks are kept and matched: look at \
              `quittance dead list --cause store_forgot`"
         );
         let words = format!(
-            "the store {what}; of the orders that this node had in hand, {} were put back, {} had been placed again and {} are \
-             lost: compare `quittance dead list --cause store_forgot` with the provider's list, find out what happened to the \
-             store, then mark this alert as seen",
+            "the store {what}; of the orders that this node had in hand, {} were put back, {} had been placed again, {} are \
+             lost, and {answered} that have their answer were put back: compare `quittance dead list --cause store_forgot` with \
+             the provider's list, find out what happened to the store, then mark this alert as seen",
             put_back.len(),
             recalled.len(),
             lost.len()
@@ -164,6 +216,11 @@ impl StoreMemory {
     /// The embedded store says itself what happened to its files.
     fn look_at_files(&mut self, engine: &Engine) {
         let damage = self.opened.damage();
+        if damage.is_some()
+            && let Err(error) = self.opened.keep_secret_again()
+        {
+            tracing::warn!(%error, "the folder of the store is gone, and the callback secret cannot be written there again");
+        }
         if damage.is_some() && damage != self.told {
             self.told.clone_from(&damage);
             let words = damage.unwrap_or_default();

@@ -3,11 +3,11 @@
 
 use crate::secret;
 use quittance_lifecycle::Key;
-use quittance_ports::{MemoryRoster, MemoryStore, Roster, Store, StoreError, StoreMark};
+use quittance_ports::{MarkRequest, MemoryRoster, MemoryStore, Roster, Store, StoreError, StoreMark};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 #[cfg(feature = "embedded")]
 use quittance_store_embedded::EmbeddedStore;
@@ -66,7 +66,8 @@ pub struct Opened {
 enum Keeper {
     Nobody,
     #[cfg(feature = "embedded")]
-    Folder(PathBuf, EmbeddedStore),
+    /// With the secret, once it is known: the folder may be lost.
+    Folder(PathBuf, EmbeddedStore, Arc<OnceLock<[u8; 32]>>),
     #[cfg(feature = "redis")]
     Redis(RedisStore),
     #[cfg(feature = "postgres")]
@@ -119,7 +120,7 @@ impl Place {
                     Ok(store) => store?,
                     Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
                 };
-                let keeper = Keeper::Folder(dir.clone(), store.clone());
+                let keeper = Keeper::Folder(dir.clone(), store.clone(), Arc::default());
                 Opened { store: Arc::new(store.clone()), roster: Arc::new(store), keeper }
             }
             #[cfg(feature = "redis")]
@@ -139,12 +140,29 @@ impl Place {
 }
 
 impl Opened {
+    /// The secret for a look: the one that stands, or `drawn` if there is none, which is kept nowhere.
+    pub(crate) async fn secret_as_it_is(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
+        let found = match &self.keeper {
+            Keeper::Nobody => None,
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(dir, ..) => secret::standing_in(dir)?,
+            #[cfg(feature = "redis")]
+            Keeper::Redis(store) => store.secret_as_it_is().await?,
+            #[cfg(feature = "postgres")]
+            Keeper::Postgres(store) => store.secret_as_it_is().await?,
+        };
+        Ok(found.unwrap_or(drawn))
+    }
+
     /// The secret by which nodes know their own callback addresses: the one that stands, or `drawn` if there is none yet.
     pub async fn secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
         Ok(match &self.keeper {
             Keeper::Nobody => drawn,
             #[cfg(feature = "embedded")]
-            Keeper::Folder(dir, _) => secret::kept_in(dir, drawn)?,
+            Keeper::Folder(dir, _, known) => {
+                let secret = secret::kept_in(dir, drawn)?;
+                *known.get_or_init(|| secret)
+            }
             #[cfg(feature = "redis")]
             Keeper::Redis(store) => store.shared_secret(drawn).await?,
             #[cfg(feature = "postgres")]
@@ -155,21 +173,32 @@ impl Opened {
 
 impl Opened {
     /// Who the store is and how far it has come, if others share it; see [`StoreMark`].
-    pub(crate) async fn mark(
-        &self,
-        drawn: [u8; 16],
-        secrets: &[[u8; 32]],
-    ) -> Result<Option<StoreMark>, StoreError> {
+    pub(crate) async fn mark(&self, request: MarkRequest<'_>) -> Result<Option<StoreMark>, StoreError> {
         #[cfg(not(any(feature = "redis", feature = "postgres")))]
-        let _ = (drawn, secrets);
+        let _ = request;
         match &self.keeper {
             Keeper::Nobody => Ok(None),
             #[cfg(feature = "embedded")]
             Keeper::Folder(..) => Ok(None),
             #[cfg(feature = "redis")]
-            Keeper::Redis(store) => store.mark(drawn, secrets).await.map(Some),
+            Keeper::Redis(store) => store.mark(request).await.map(Some),
             #[cfg(feature = "postgres")]
-            Keeper::Postgres(store) => store.mark(drawn, secrets).await.map(Some),
+            Keeper::Postgres(store) => store.mark(request).await.map(Some),
+        }
+    }
+
+    /// From now on commits are for the store with this mark: any other refuses them.
+    pub(crate) fn trust(&self, mark: &StoreMark) {
+        #[cfg(not(any(feature = "redis", feature = "postgres")))]
+        let _ = mark;
+        match &self.keeper {
+            Keeper::Nobody => {}
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(..) => {}
+            #[cfg(feature = "redis")]
+            Keeper::Redis(store) => store.trust(mark.identity, mark.epoch),
+            #[cfg(feature = "postgres")]
+            Keeper::Postgres(store) => store.trust(mark.identity, mark.epoch),
         }
     }
 
@@ -177,8 +206,37 @@ impl Opened {
     pub(crate) fn damage(&self) -> Option<String> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
-            Keeper::Folder(_, store) => store.damage(),
+            Keeper::Folder(_, store, _) => store.damage(),
             _ => None,
+        }
+    }
+
+    /// Writes the secret again if the folder that it was in is lost.
+    pub(crate) fn keep_secret_again(&self) -> io::Result<()> {
+        match &self.keeper {
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(dir, _, known) => {
+                known.get().map_or(Ok(()), |secret| secret::keep_again(dir, *secret))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a store on this machine goes on with the copy that was saved when its files were gone.
+    pub(crate) fn is_restored(&self) -> bool {
+        match &self.keeper {
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(_, store, _) => store.is_restored(),
+            _ => false,
+        }
+    }
+
+    /// All orders of a store that goes on with a copy are listed for a person.
+    pub(crate) fn forget_restored(&self) {
+        match &self.keeper {
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(_, store, _) => store.forget_restored(),
+            _ => {}
         }
     }
 
@@ -186,7 +244,7 @@ impl Opened {
     pub(crate) fn stale(&self) -> Vec<Key> {
         match &self.keeper {
             #[cfg(feature = "embedded")]
-            Keeper::Folder(_, store) => store.stale(),
+            Keeper::Folder(_, store, _) => store.stale(),
             _ => Vec::new(),
         }
     }

@@ -11,6 +11,7 @@ use quittance_ports::roster::{SIGN_IN_SPAN, SILENT_AFTER, SKEW_MAX};
 use quittance_ports::{Card, Clock, Roll, Roster, Signed, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// How often a node looks whether its store is still what it was.
@@ -67,8 +68,9 @@ impl Presence {
         Self { roster, engine, card, clock, is_sealed: false, memory, released: None }
     }
 
-    /// Until it is dropped. A store that is away hears of us when it is back.
-    pub(crate) async fn keep_up(mut self) {
+    /// Until it is told to end; then it looks at the store once more, so that nothing leaves with this node that the store has
+    /// forgotten. A store that is away hears of us when it is back.
+    pub(crate) async fn keep_up(mut self, mut ends: oneshot::Receiver<()>) {
         self.memory.remind(&self.engine);
         let engine = Arc::clone(&self.engine);
         let mut signed_in = Instant::now();
@@ -84,6 +86,7 @@ impl Presence {
             tokio::select! {
                 () = tokio::time::sleep(LOOK_SPAN) => {}
                 () = engine.suspects() => is_suspected = true,
+                _ = &mut ends => return self.memory.look(&engine, is_suspected).await,
             }
         }
     }

@@ -14,6 +14,11 @@ pub(crate) fn draw<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
+/// The secret of this directory, if there is one.
+pub(crate) fn standing_in(dir: &Path) -> io::Result<Option<[u8; 32]>> {
+    read(&dir.join(NAME))
+}
+
 /// The secret of this directory: the one that is there, or else this one.
 pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
     let path = dir.join(NAME);
@@ -22,6 +27,19 @@ pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
     }
     keep(dir, NAME, &secret)?;
     Ok(secret)
+}
+
+/// Writes the secret of this directory again if it is gone, and the directory, too.
+pub(crate) fn keep_again(dir: &Path, secret: [u8; 32]) -> io::Result<()> {
+    if dir.join(NAME).exists() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)?;
+    keep(dir, NAME, &secret)
 }
 
 /// Writes a file that nobody else may read. Written whole under another name first: a crash in the middle must not leave half of it.

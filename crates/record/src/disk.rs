@@ -68,7 +68,16 @@ impl Disk for FileDisk {
 
     /// The length belongs to what `sync_data` makes safe; only times and the like are left to later.
     fn sync(&mut self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.sync_data()?;
+        if is_at(&self.path, &self.file) {
+            return Ok(());
+        }
+        // It was moved or deleted, with its folder perhaps: all that is in it goes to where the next process looks for it.
+        let content = self.read()?;
+        if let Some(folder) = self.path.parent().filter(|folder| !folder.exists()) {
+            make_private_folder(folder)?;
+        }
+        self.replace(&content)
     }
 
     fn cut(&mut self, length: u64) -> io::Result<()> {
@@ -103,6 +112,27 @@ impl Disk for FileDisk {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Whether this file still stands under this name.
+#[cfg(unix)]
+fn is_at(path: &Path, file: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let which = |found: fs::Metadata| (found.dev(), found.ino());
+    fs::metadata(path).map(which).ok() == file.metadata().map(which).ok()
+}
+
+#[cfg(not(unix))]
+fn is_at(path: &Path, _: &File) -> bool {
+    path.exists()
+}
+
+fn make_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
 }
 
 fn write_new(path: &Path, content: &[u8]) -> io::Result<File> {

@@ -5,10 +5,18 @@ use crate::home::{DATABASE, Home};
 use crate::trail::TRAIL;
 use rusqlite::Connection;
 use std::fs;
+use std::io;
 use std::path::Path;
 
 /// A copy of the database that was saved when its file was gone.
 pub const RESCUED: &str = "orders.rescued.db";
+/// The copy while it is written.
+const DRAFT: &str = "orders.rescued.new";
+/// Says that the copy may take the place of the database, and which file stood there when it was saved.
+const RESTORE: &str = "orders.restore";
+const ABSENT: &str = "absent";
+/// What the note says once the copy has taken the place of the database, until its orders are listed for a person.
+const RESTORED: &str = "restored";
 
 /// Which file stands under a name; nothing, if there is none.
 #[cfg(unix)]
@@ -48,15 +56,23 @@ fn log(home: &Home) -> std::path::PathBuf {
     home.dir().join(format!("{DATABASE}-wal"))
 }
 
-/// Saves what the open connection can still read: a copy of the database, and the list of the open orders for the next process
-/// that opens the folder. Says whether there is a copy.
-pub(crate) fn rescue(home: &Home, conn: &Connection) -> bool {
-    let copy = home.dir().join(RESCUED);
-    let is_saved = copy.to_str().is_some_and(|copy| conn.execute("VACUUM INTO ?1", [copy]).is_ok());
-    #[cfg(unix)]
-    if is_saved {
-        use std::os::unix::fs::PermissionsExt;
-        drop(fs::set_permissions(&copy, fs::Permissions::from_mode(0o600)));
+/// Whether the next process that opens the folder may take the saved copy for its database: only if nobody has put another in place.
+fn is_ours_to_restore(home: &Home, files: &Files) -> bool {
+    which(&home.database()).is_none_or(|found| Some(found) == files.database)
+}
+
+/// Saves what the open connection can still read: a copy of the database, and the list of the orders for the next process
+/// that opens the folder. The folder is made again if it is gone. Says whether there is a copy.
+pub(crate) fn rescue(home: &Home, files: &Files, conn: &Connection) -> bool {
+    home.make_again();
+    let (copy, draft) = (home.dir().join(RESCUED), home.dir().join(DRAFT));
+    drop(fs::remove_file(&draft));
+    let is_saved = draft.to_str().is_some_and(|draft| conn.execute("VACUUM INTO ?1", [draft]).is_ok())
+        && make_safe(&draft).is_ok()
+        && fs::rename(&draft, &copy).is_ok();
+    if is_saved && is_ours_to_restore(home, files) {
+        let found = which(&home.database()).map(|(device, file)| format!("{device} {file}"));
+        drop(home.keep_note(RESTORE, Some(&found.unwrap_or_else(|| ABSENT.to_owned()))));
     }
     if !home.dir().join(TRAIL).exists()
         && let Ok(lines) = crate::trail::lines_of(conn)
@@ -64,4 +80,53 @@ pub(crate) fn rescue(home: &Home, conn: &Connection) -> bool {
         drop(fs::write(home.dir().join(TRAIL), lines));
     }
     is_saved
+}
+
+fn make_safe(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    }
+    fs::File::open(path)?.sync_all()
+}
+
+/// Whether all that was saved is still there.
+pub(crate) fn is_rescued(home: &Home) -> bool {
+    home.dir().join(RESCUED).exists() && home.dir().join(TRAIL).exists()
+}
+
+/// The orders of a restored database are listed for a person.
+pub(crate) fn forget_restored(home: &Home) -> io::Result<()> {
+    home.keep_note(RESTORE, None)
+}
+
+/// Puts the saved copy in place of a database that was gone when it was saved, and still is. Says whether it did, or an earlier
+/// process that did not come to list its orders.
+pub(crate) fn adopt(dir: &Path) -> io::Result<bool> {
+    let (note, database) = (dir.join(RESTORE), dir.join(DATABASE));
+    let noted = match fs::read_to_string(&note) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        noted => noted?,
+    };
+    if noted == RESTORED {
+        return Ok(true);
+    }
+    let found =
+        which(&database).map_or_else(|| ABSENT.to_owned(), |(device, file)| format!("{device} {file}"));
+    let is_meant = noted == found && dir.join(RESCUED).exists();
+    if is_meant {
+        // A log that belongs to another database must not be taken for that of this one.
+        for name in ["", "-wal", "-shm"] {
+            let old = dir.join(format!("{DATABASE}{name}"));
+            if old.exists() {
+                fs::rename(&old, dir.join(format!("{DATABASE}{name}.lost")))?;
+            }
+        }
+        fs::rename(dir.join(RESCUED), &database)?;
+        fs::write(&note, RESTORED)?;
+    } else {
+        fs::remove_file(&note)?;
+    }
+    Ok(is_meant)
 }

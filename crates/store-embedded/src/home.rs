@@ -1,11 +1,13 @@
 //! The directory of a store: made if need be, private, and in the hands of one process at a time. The lock is a file
 //! of its own and not SQLite's exclusive mode, so that people can read a running store with `sqlite3`.
 
+use crate::files;
 use crate::trouble::is_damage;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The orders; people may read it with `sqlite3` at any time.
@@ -92,6 +94,10 @@ impl OpenError {
 pub(crate) struct Home {
     dir: PathBuf,
     _lock: File,
+    /// The lock of a folder that was made again because it was gone.
+    lock_again: OnceLock<File>,
+    /// Whether the database is the copy that was saved when its files were gone.
+    pub(crate) is_restored: bool,
 }
 
 impl Home {
@@ -103,13 +109,27 @@ impl Home {
         // One name for it, whatever the caller's was and wherever the process goes.
         let dir = dir.canonicalize().map_err(failed)?;
         let lock = take_lock(&dir)?;
-        let home = Self { dir, _lock: lock };
+        let is_restored = files::adopt(&dir).map_err(|source| OpenError::not_writable(&dir, source))?;
+        let home = Self { dir, _lock: lock, lock_again: OnceLock::new(), is_restored };
         let failed = |source| OpenError::not_writable(&home.dir, source);
         // SQLite gives the files beside it the mode that this one has. It must never be opened by anybody but SQLite
         // once a connection is open: closing it would drop the locks of the whole process.
         open_private(&home.database()).and_then(|file| file.sync_all()).map_err(failed)?;
         sync_dir(&home.dir).map_err(failed)?;
         Ok(home)
+    }
+
+    /// Makes the folder again if it is gone, and takes it: what is saved there is for the next process, once this one has ended.
+    pub(crate) fn make_again(&self) {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        if builder.create(&self.dir).is_ok()
+            && let Ok(lock) = take_lock(&self.dir)
+        {
+            drop(self.lock_again.set(lock));
+        }
     }
 
     pub(crate) fn dir(&self) -> &Path {

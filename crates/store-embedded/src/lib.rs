@@ -64,6 +64,7 @@ mod writer;
 pub use files::RESCUED;
 pub use home::{DATABASE, FILLING, LOCK, OpenError, SEAL};
 pub use shared::Settings;
+pub use trail::TRAIL;
 
 use crate::files::Files;
 use crate::home::Home;
@@ -113,6 +114,7 @@ impl EmbeddedStore {
             ledger.never_good(key, 0, step.why(), Some(Timestamp::ZERO));
         }
         let loss = (!missing.is_empty() || !stale.is_empty()).then(|| lost(missing.len(), stale.len()));
+        let loss = loss.or_else(|| home.is_restored.then(restored));
         trail.is_missing(missing);
         let files = Files::of(&home);
         let shared = Arc::new(Shared::new(home, settings, ledger, (trail, files, loss, stale)));
@@ -146,6 +148,18 @@ impl EmbeddedStore {
         self.0.shared.stale.clone()
     }
 
+    /// Whether its database is the copy that was saved when its files were gone.
+    #[must_use]
+    pub fn is_restored(&self) -> bool {
+        self.0.shared.home.is_restored
+    }
+
+    /// All orders of the [restored](Self::is_restored) database are listed for a person.
+    pub fn forget_restored(&self) {
+        // If it cannot be written they are listed once more, which does no harm.
+        drop(files::forget_restored(&self.0.shared.home));
+    }
+
     /// How many transactions it has made durable since it was opened: many commits share one.
     #[must_use]
     pub fn transactions(&self) -> u64 {
@@ -168,6 +182,14 @@ fn lost(missing: usize, stale: usize) -> String {
         "the store has lost the end of its log: {missing} orders that were acknowledged have no record, and of {stale} the last \
          steps are lost; none of them is bought again by itself: compare `quittance dead list --cause unreadable` and \
          `--cause store_forgot` with the provider's list, look at the disk, then mark this alert as seen"
+    )
+}
+
+fn restored() -> String {
+    format!(
+        "the files of the store were deleted or moved while a node had it open, and it goes on with {RESCUED}, the copy that the node \
+         saved: compare `quittance dead list --cause store_forgot` with the provider's list, find out what happened to the files, \
+         then mark this alert as seen"
     )
 }
 

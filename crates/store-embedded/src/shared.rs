@@ -3,7 +3,7 @@
 use crate::cache::Cache;
 use crate::checkpoint::Wal;
 use crate::desk::{Desk, lock};
-use crate::files::{Files, RESCUED};
+use crate::files::{self, Files, RESCUED};
 use crate::home::{DATABASE, Home};
 use crate::ledger::Ledger;
 use crate::reader::{Answer, Question};
@@ -12,10 +12,13 @@ use crate::trouble::{Trouble, unavailable};
 use crate::writer::{Done, Task};
 use quittance_lifecycle::Key;
 use quittance_ports::{MemoryRoster, StoreError, Watchers};
+use rusqlite::Connection;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 pub(crate) const READERS: usize = 2;
+/// How often it is tried to save what can still be read, once a tick.
+const RESCUES_MAX: u64 = 30;
 
 /// How much the store may hold in memory. What is left out of the cache is read from the disk, and whoever finds the
 /// line full is told that the store is not available.
@@ -49,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) cards: MemoryRoster,
     trail: Mutex<Trail>,
     files: Mutex<Files>,
+    /// How often it was tried to save what can still be read.
+    rescues: AtomicU64,
     /// Set once its files are not where they were.
     gone: OnceLock<String>,
     /// What was found to be lost when it was opened.
@@ -77,6 +82,7 @@ impl Shared {
             cards: MemoryRoster::default(),
             trail: Mutex::new(trail),
             files: Mutex::new(files),
+            rescues: AtomicU64::new(0),
             gone: OnceLock::new(),
             loss,
             stale,
@@ -103,6 +109,18 @@ impl Shared {
         }
     }
 
+    /// Saves what the open connection can still read.
+    pub(crate) fn rescue(&self, conn: &Connection) {
+        files::rescue(&self.home, &lock(&self.files), conn);
+    }
+
+    /// Whether what could be saved is not there, or not any more, and it is worth another try.
+    pub(crate) fn wants_rescue(&self) -> bool {
+        self.gone().is_some()
+            && !files::is_rescued(&self.home)
+            && self.rescues.fetch_add(1, Ordering::Relaxed) < RESCUES_MAX
+    }
+
     /// Looks whether the files are where they were. If not, nothing is acknowledged any more.
     pub(crate) fn check_files(&self) -> Result<(), Trouble> {
         if self.gone().is_none()
@@ -110,8 +128,8 @@ impl Shared {
         {
             let words = format!(
                 "the file {file} of the store was deleted, moved or replaced while it was open, and nothing is accepted any more: \
-                 stop this node, put back {DATABASE} (what was in it is saved as {RESCUED} beside it, if the folder could be \
-                 written), and start again"
+                 what was in it is saved as {RESCUED} in the folder, if that could be written. Put back {DATABASE} if you have it, and \
+                 start this node again: if {DATABASE} is not there, it goes on with the copy"
             );
             // Whoever was first has said the same.
             drop(self.gone.set(words));

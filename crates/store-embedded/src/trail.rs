@@ -17,7 +17,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// The lines of the last writes; those before them are in the same file with `.old` behind its name.
-pub(crate) const TRAIL: &str = "orders.trail";
+pub const TRAIL: &str = "orders.trail";
 /// How long one file grows: two of them reach back further than the log does.
 const BYTES_MAX: u64 = 4 << 20;
 /// The phase of a record that was removed.
@@ -47,8 +47,9 @@ impl Step {
     /// Why the order cannot be read, in words.
     pub(crate) fn why(&self) -> String {
         format!(
-            "its record is lost with the end of the log: it was {} ({}), and whether it was paid for is not known; compare the \
-             provider's list, then drop it",
+            "its record is lost with the end of the log: it was {} ({}), and whether it was paid for is not known; a callback \
+             that brings its answer is kept, and answers the order when it is placed again; else compare the provider's list, \
+             then drop it",
             self.phase, self.about
         )
     }

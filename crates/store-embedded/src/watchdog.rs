@@ -21,7 +21,8 @@ impl Watchdog {
             if timeout.timed_out() {
                 shared.tasks.tick();
                 shared.questions.tick();
-                if shared.gone().is_none() && shared.check_files().is_err() {
+                drop(shared.check_files());
+                if shared.wants_rescue() {
                     shared.tasks.leave_unanswered(Task::Rescue);
                 }
             }

@@ -4,7 +4,6 @@
 use crate::batch::Batch;
 use crate::books;
 use crate::discard;
-use crate::files;
 use crate::purge;
 use crate::scan::{Scanned, scan};
 use crate::shared::Shared;
@@ -158,7 +157,7 @@ impl Writer {
             [Task::Discard(key)] => discard::discard(&self.shared, &conn, key, self.last_version)
                 .map(|discarded| vec![discarded.map(Done::Discarded)]),
             [Task::Rescue] => {
-                files::rescue(&self.shared.home, &conn);
+                self.shared.rescue(&conn);
                 Ok(vec![Ok(Done::Counted)])
             }
             [Task::CloseBooks { detail, sums }] => {
@@ -186,7 +185,7 @@ impl Writer {
                     self.next_id = batch.next_id;
                     batch.note(&mut self.shared.trail());
                     if let Err(trouble) = self.shared.check_files() {
-                        files::rescue(&self.shared.home, conn);
+                        self.shared.rescue(conn);
                         return Err(trouble);
                     }
                     batch.publish(&self.shared);

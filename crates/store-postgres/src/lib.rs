@@ -32,6 +32,7 @@ mod batch;
 mod checkup;
 mod desk;
 mod headcount;
+mod identity;
 mod lane;
 mod listener;
 mod notices;

@@ -3,6 +3,7 @@
 use crate::PostgresStore;
 use crate::batch;
 use crate::checkup;
+use crate::identity::SECRET;
 use crate::lane::Params;
 use crate::notices::hex;
 use crate::row::{self, column};
@@ -12,7 +13,7 @@ use quittance_lifecycle::Timestamp;
 use quittance_ports::roster::CARD_LIFE;
 use quittance_ports::sheet::SHEETS_MAX;
 use quittance_ports::{
-    Card, Finding, Roll, Roster, Sheet, SheetFound, SheetWritten, Signed, StoreError, StoreMark, Version,
+    Card, Finding, Roll, Roster, Sheet, SheetFound, SheetWritten, Signed, StoreError, Version,
 };
 use quittance_record::{decode_card, decode_sheet, encode_card, encode_sheet};
 use tokio_postgres::types::Type;
@@ -23,13 +24,8 @@ const SEALING: &str = "sealing the store";
 const READING: &str = "reading the sheets";
 const WRITING: &str = "writing a sheet";
 const LOOKING: &str = "looking at the server's settings";
-const MARKING: &str = "looking at the identity of the store";
 const SHARING: &str = "sharing the secret of the nodes";
 
-/// All nodes sign callbacks with it.
-const SECRET: &str = "callbacks";
-const IDENTITY: &str = "identity";
-const EPOCH: &str = "epoch";
 /// Somebody else draws at the same time at most once.
 const DRAWS_MAX: usize = 4;
 
@@ -39,84 +35,15 @@ impl PostgresStore {
         self.secret(drawn).await.map_err(|trouble| trouble.while_doing(SHARING))
     }
 
-    /// Who this store is and how far it has come. Where that is gone, `drawn` is its identity from now on; and `secrets` are added
-    /// to those that it knows. Tables that were dropped are made again first, if the settings allow it.
-    pub async fn mark(&self, drawn: [u8; 16], secrets: &[[u8; 32]]) -> Result<StoreMark, StoreError> {
-        let mut marked = self.try_mark(drawn, secrets).await;
-        if marked.as_ref().is_err_and(Trouble::is_of_dropped_tables) && self.make_tables_again().await {
-            marked = self.try_mark(drawn, secrets).await;
-        }
-        marked.map_err(|trouble| trouble.while_doing(MARKING))
-    }
-
-    async fn make_tables_again(&self) -> bool {
-        let settings = &self.shared().settings;
-        if !settings.migrate {
-            tracing::error!("the tables of Quittance are gone: run `quittance store migrate`");
-            return false;
-        }
-        match Self::migrate(settings).await {
-            Ok(migrated) => {
-                tracing::warn!(
-                    to = migrated.to,
-                    "the tables of Quittance were gone, and were made again: they are empty"
-                );
-                true
-            }
-            Err(error) => {
-                tracing::error!(%error, "the tables of Quittance are gone and cannot be made again");
-                false
-            }
-        }
-    }
-
-    async fn try_mark(&self, drawn: [u8; 16], secrets: &[[u8; 32]]) -> Result<StoreMark, Trouble> {
-        let (shared, statements) = (self.shared(), &self.shared().statements);
-        let share = async |name: &str, secret: &[u8]| {
-            let params: Params<'_> = &[(&name, Type::TEXT), (&secret, Type::BYTEA)];
-            shared.ask(&statements.share_secret, params).await
+    /// What all nodes have in common, if one of them has drawn it.
+    pub async fn secret_as_it_is(&self) -> Result<Option<[u8; 32]>, StoreError> {
+        let found = async {
+            let rows = self.shared().ask(&self.shared().statements.secret, &[(&SECRET, Type::TEXT)]).await?;
+            let Some(row) = rows.first() else { return Ok(None) };
+            let secret = column::<&[u8]>(row, 0)?.try_into();
+            secret.map(Some).map_err(|_| Trouble::Garbled("the secret is not 32 bytes long".into()))
         };
-        shared.ask(&statements.epoch, &[]).await?;
-        let known = self.read_mark().await?;
-        if known.as_ref().is_none_or(|known| secrets.iter().any(|secret| !known.secrets.contains(secret))) {
-            share(IDENTITY, &drawn).await?;
-            for (n, secret) in secrets.iter().enumerate() {
-                if n == 0 {
-                    share(SECRET, secret).await?;
-                }
-                share(&format!("{SECRET}/{}", hex(&secret[..8])), secret).await?;
-            }
-            return self.read_mark().await?.ok_or(Trouble::Contended);
-        }
-        known.ok_or(Trouble::Contended)
-    }
-
-    async fn read_mark(&self) -> Result<Option<StoreMark>, Trouble> {
-        let rows = self.shared().ask(&self.shared().statements.mark, &[]).await?;
-        let mut mark = StoreMark { identity: [0; 16], epoch: 0, secrets: Vec::new() };
-        let mut has_identity = false;
-        for row in &rows {
-            let (name, value) = (column::<&str>(row, 0)?, column::<&[u8]>(row, 1)?);
-            match name {
-                IDENTITY => {
-                    mark.identity = value.try_into().map_err(|_| Trouble::Garbled("its identity".into()))?;
-                    has_identity = true;
-                }
-                EPOCH => {
-                    let bytes = value.try_into().map_err(|_| Trouble::Garbled("its epoch".into()))?;
-                    mark.epoch = u64::from_be_bytes(bytes);
-                }
-                name if name.starts_with(SECRET) => {
-                    if let Ok(secret) = value.try_into()
-                        && !mark.secrets.contains(&secret)
-                    {
-                        mark.secrets.push(secret);
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(has_identity.then_some(mark))
+        found.await.map_err(|trouble| trouble.while_doing(SHARING))
     }
 
     async fn secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], Trouble> {

@@ -2,6 +2,7 @@
 
 use crate::desk::Desk;
 use crate::headcount::Headcount;
+use crate::identity::Fence;
 use crate::lane::{Lane, Params};
 use crate::notices::Told;
 use crate::settings::Settings;
@@ -45,6 +46,8 @@ pub(crate) struct Shared {
     /// Whether notices arrive, as far as is known.
     pub(crate) hears: AtomicBool,
     pub(crate) headcount: Headcount,
+    /// Which store commits are for.
+    pub(crate) fence: Mutex<Fence>,
     broken: Mutex<BTreeSet<(Key, Version)>>,
 }
 
@@ -67,6 +70,7 @@ impl Shared {
             probe: watch::Sender::new(0),
             hears: AtomicBool::new(false),
             headcount: Headcount::default(),
+            fence: Mutex::default(),
             broken: Mutex::default(),
         }
     }

@@ -35,6 +35,9 @@ pub(crate) struct Statements {
     pub(crate) share_secret: String,
     pub(crate) mark: String,
     pub(crate) epoch: String,
+    pub(crate) renew: String,
+    pub(crate) note_mark: String,
+    pub(crate) begin_recovery: String,
     /// Where this schema's notices are heard; letters and digits only.
     pub(crate) channel: String,
 }
@@ -48,7 +51,8 @@ impl Statements {
             digest[..8].iter().fold("quittance_".to_owned(), |name, byte| format!("{name}{byte:02x}"));
         // The name of the sequence is a text that holds an identifier.
         let sequence = format!("{quoted}.versions").replace('\'', "''");
-        let number = |sql: &str| say(sql).replace("{sequence}", &sequence);
+        let orders = format!("{quoted}.orders").replace('\'', "''");
+        let number = |sql: &str| say(sql).replace("{sequence}", &sequence).replace("{orders}", &orders);
         Self {
             commit: number(COMMIT),
             load: say(LOAD),
@@ -79,8 +83,13 @@ impl Statements {
             write_sheet: number(WRITE_SHEET),
             secret: say("SELECT secret FROM {schema}.secrets WHERE name = $1::text"),
             share_secret: say(SHARE_SECRET),
-            mark: say("SELECT name, secret FROM {schema}.secrets ORDER BY name"),
+            mark: number(MARK),
             epoch: say(EPOCH),
+            renew: say(
+                "UPDATE {schema}.secrets SET secret = $2::bytea WHERE name = 'identity' AND secret = $1::bytea",
+            ),
+            note_mark: say(NOTE_MARK),
+            begin_recovery: say(BEGIN_RECOVERY),
             channel,
         }
     }
@@ -93,10 +102,20 @@ pub(crate) fn quote(name: &str) -> String {
 
 /// Many commits and additions to the books at once: see `migrations/`. All that it does is planned once for each session
 /// of the server, and what is sent is short, because it is read anew each time.
+///
+/// Nothing is written, and nothing answered, if the store is not the one that the node knows, or has come less far, or its orders are in
+/// another file: whoever was truncated looks like whoever was never written.
 const COMMIT: &str = "
-SELECT * FROM {schema}.commit_orders(
+WITH fence AS MATERIALIZED (
+    SELECT '{sequence}'::regclass AS versions
+    WHERE $31::bytea IS NULL OR (
+        EXISTS (SELECT FROM {schema}.secrets WHERE name = 'identity' AND secret = $31::bytea)
+        AND EXISTS (SELECT FROM {schema}.secrets WHERE name = 'epoch' AND secret >= int8send($32::int8))
+        AND pg_relation_filenode('{orders}') = $33::oid)
+)
+SELECT c.* FROM fence CROSS JOIN LATERAL {schema}.commit_orders(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23,
-    $24, $25, $26, $27, $28, $29, $30, '{sequence}')";
+    $24, $25, $26, $27, $28, $29, $30, fence.versions) AS c";
 
 const LOAD: &str = "
 SELECT key, version, record, terms, taker, taken_at FROM {schema}.orders WHERE key = ANY($1::bytea[])";
@@ -232,6 +251,22 @@ const WRITE_SHEET: &str = "SELECT * FROM {schema}.write_sheet($1, $2, $3, $4, '{
 const EPOCH: &str = "
 INSERT INTO {schema}.secrets AS s (name, secret) VALUES ('epoch', int8send(1))
 ON CONFLICT (name) DO UPDATE SET secret = int8send(('x' || encode(s.secret, 'hex'))::bit(64)::int8 + 1)";
+
+/// What is known of the store, the moment by its own clock, the file that its orders are in, and whether there are any.
+const MARK: &str = "
+SELECT s.name, s.secret, (extract(epoch FROM clock_timestamp()) * 1000)::int8, pg_relation_filenode('{orders}'),
+       EXISTS (SELECT FROM {schema}.orders)
+FROM {schema}.secrets AS s ORDER BY s.name";
+
+const NOTE_MARK: &str = "
+INSERT INTO {schema}.secrets (name, secret) VALUES ($1::text, $2::bytea)
+ON CONFLICT (name) DO UPDATE SET secret = excluded.secret";
+
+/// Nodes put back what they had in hand for so long from now on, or longer if that was said before.
+const BEGIN_RECOVERY: &str = "
+INSERT INTO {schema}.secrets AS s (name, secret)
+VALUES ('recovery', int8send((extract(epoch FROM clock_timestamp()) * 1000)::int8 + $1::int8))
+ON CONFLICT (name) DO UPDATE SET secret = greatest(s.secret, excluded.secret)";
 
 const SHARE_SECRET: &str = "
 WITH drawn AS (

@@ -1,7 +1,7 @@
 //! Why the store cannot answer just now. All of it may pass, and of a write nobody knows whether it happened, unless the
 //! server itself has said that it did not.
 
-use quittance_ports::StoreError;
+use quittance_ports::{StoreError, StoreForgot};
 use std::error::Error;
 use std::time::Duration;
 use tokio_postgres::error::{ErrorPosition, SqlState};
@@ -31,6 +31,8 @@ pub(crate) enum Trouble {
     Sealed(#[from] Sealed),
     #[error("somebody else writes the same order again and again")]
     Contended,
+    #[error("{StoreForgot}")]
+    Forgot,
 }
 
 impl Trouble {
@@ -85,14 +87,15 @@ impl Trouble {
                 code == SqlState::READ_ONLY_SQL_TRANSACTION.code()
                     || ["57P", "08", "53"].iter().any(|class| code.starts_with(class))
             }
-            Self::Crowded { .. } | Self::Sealed(_) | Self::Contended => false,
+            Self::Crowded { .. } | Self::Sealed(_) | Self::Contended | Self::Forgot => false,
         }
     }
 
-    /// Callers look for [`Sealed`] behind the error, and find it there and not a layer deeper.
+    /// Callers look for [`Sealed`] and [`StoreForgot`] behind the error, and find them there and not a layer deeper.
     pub(crate) fn while_doing(self, doing: &'static str) -> StoreError {
         let source: Box<dyn Error + Send + Sync> = match self {
             Self::Sealed(sealed) => Box::new(sealed),
+            Self::Forgot => Box::new(StoreForgot),
             other => Box::new(other),
         };
         StoreError::Unavailable { doing, source }

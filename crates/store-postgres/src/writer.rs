@@ -12,8 +12,8 @@ use futures_util::future::BoxFuture;
 use quittance_lifecycle::Key;
 use quittance_ports::{Commit, StoreError, Versioned};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::time::sleep;
 use tokio_postgres::types::Type;
@@ -122,8 +122,17 @@ impl Writer {
         let (number, rows) = loop {
             let number = shared.batches.fetch_add(1, Ordering::Relaxed);
             let notice = notices::news(shared.node, number);
-            let rest: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 3] =
-                [(&shard, Type::INT2), (&shared.statements.channel, Type::TEXT), (&notice, Type::TEXT)];
+            let fence = *shared.fence.lock().unwrap_or_else(PoisonError::into_inner);
+            let identity = fence.known.as_ref().map(|(identity, _)| &identity[..]);
+            let epoch = fence.known.map_or(0, |(_, epoch)| epoch.cast_signed());
+            let rest: [(&(dyn tokio_postgres::types::ToSql + Sync), Type); 6] = [
+                (&shard, Type::INT2),
+                (&shared.statements.channel, Type::TEXT),
+                (&notice, Type::TEXT),
+                (&identity, Type::BYTEA),
+                (&epoch, Type::INT8),
+                (&fence.file, Type::OID),
+            ];
             shared.round_trips.fetch_add(1, Ordering::Relaxed);
             match self.lane().ask(&shared.statements.commit, &columns.params(&rest)).await {
                 Ok(rows) => break (number, rows),
@@ -131,6 +140,9 @@ impl Writer {
                 Err(trouble) => return Err(trouble),
             }
         };
+        if rows.is_empty() {
+            return Err(Trouble::Forgot);
+        }
         let outcomes = batch::outcomes(&rows, batch)?;
         shared.told.tell(number, &batch::news(batch, &outcomes), &shared.watchers);
         Ok(outcomes)

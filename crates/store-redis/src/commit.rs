@@ -44,6 +44,9 @@ impl Inner {
             let note = answer.rest.into_iter().next().map(text).transpose()?.flatten().unwrap_or_default();
             return Err(Trouble::Sealed(String::from_utf8_lossy(&note).into_owned()));
         }
+        if answer.word == b"forgot" {
+            return Err(Trouble::Forgot);
+        }
         Ok(answer)
     }
 
@@ -103,10 +106,10 @@ impl Inner {
         let (entry, line) = (Entry::new(Day::of(at), tally), line_name(&Line::of(next, at)));
         let record_name = self.layout.record(&next.key);
         let books = self.layout.name(partition, format_args!("books:{}", entry.day));
-        let [desk, due, forget, open, rest, dead, shelves, days, tenants] =
+        let [desk, due, forget, open, rest, dead, shelves, days, tenants, identity] =
             self.layout.of_a_commit(partition);
-        let keys: [&str; 11] =
-            [&record_name, desk, due, forget, open, rest, dead, shelves, days, &books, tenants];
+        let keys: [&str; 12] =
+            [&record_name, desk, due, forget, open, rest, dead, shelves, days, &books, tenants, identity];
         let (marks, takings) = (Marks::of(next), self.layout.takings(partition));
         let lists_of_tenants = self.layout.lists_of_tenants(partition);
         let expected = expected.0.to_string();
@@ -114,6 +117,7 @@ impl Inner {
         let by = self.own.mark(number);
         let record = encode_order(next);
         let sum = Sha256::digest(terms);
+        let (known, known_epoch) = self.known();
         let mut args: Vec<&[u8]> = vec![
             expected.as_bytes(),
             key.as_bytes(),
@@ -136,6 +140,8 @@ impl Inner {
             entry.keep_until.as_bytes(),
             lists_of_tenants.as_bytes(),
             next.terms.tenant.as_bytes(),
+            &known,
+            known_epoch.as_bytes(),
         ];
         args.extend(entry.args());
         let answer = match self.run(&self.scripts.commit, &keys, &args).await {

@@ -15,6 +15,7 @@
 //! | `{prefix:P}:days`, `:books:DAY` | sorted set of days kept in detail; hash: what was added on the day |
 //! | `{prefix:P}:closed` | sorted set of the days of which only sums are kept |
 //! | `{prefix:0}:seen`, `:cards`, `:secret` | the roster, and what all nodes share |
+//! | `{prefix:P}:identity` | hash: who this store is, how far it has come, and until when nodes put back what it has forgotten |
 //! | `{prefix:0}:sheets` | hash: a version and a sheet, by its name |
 //!
 //! Of an order on a shelf its hash also says `once_taken`, when it will be due and forgotten then, and its `line` in the
@@ -34,8 +35,8 @@ const MOMENT_MAX: u64 = (1 << 53) - 1;
 pub(crate) const FIRST: u16 = 0;
 
 /// What a commit may touch in its partition, besides its record and the books, in the order in which its script asks.
-const OF_A_COMMIT: [&str; 9] =
-    ["desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "tenants"];
+const OF_A_COMMIT: [&str; 10] =
+    ["desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "tenants", "identity"];
 
 /// Where the keys of orders are listed, each in one of them.
 const LISTS: [&str; 3] = ["open", "rest", "dead"];
@@ -45,7 +46,7 @@ pub(crate) struct Layout {
     prefix: String,
     pub(crate) partitions: u16,
     /// Made once: they are needed for every commit.
-    of_commits: Vec<[String; 9]>,
+    of_commits: Vec<[String; 10]>,
 }
 
 impl Layout {
@@ -61,7 +62,7 @@ impl Layout {
         Self::new(&self.prefix, partitions)
     }
 
-    pub(crate) fn of_a_commit(&self, partition: u16) -> &[String; 9] {
+    pub(crate) fn of_a_commit(&self, partition: u16) -> &[String; 10] {
         &self.of_commits[usize::from(partition)]
     }
 

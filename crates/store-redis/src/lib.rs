@@ -27,6 +27,7 @@ mod checkup;
 mod closing;
 mod commit;
 mod discard;
+mod identity;
 mod layout;
 mod link;
 mod notices;
@@ -47,17 +48,17 @@ pub use settings::Settings;
 pub use trouble::OpenError;
 pub use url::BadUrl;
 
-use crate::layout::{FIRST, FORMAT, Layout};
+use crate::layout::{FIRST, Layout};
 use crate::link::Link;
 use crate::notices::OwnWrites;
 use crate::row::text;
 use crate::scripts::Scripts;
 use crate::trouble::Trouble;
-use quittance_ports::{StoreError, StoreMark, Watchers};
+use quittance_ports::{StoreError, Watchers};
 use redis::{Cmd, Value};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tokio::task::AbortHandle;
 
 /// A handle; its clones share the same connections. When the last one is dropped they are closed.
@@ -78,6 +79,8 @@ struct Inner {
     own: Arc<OwnWrites>,
     writes: AtomicU64,
     round_trips: AtomicU64,
+    /// The identity and the epoch that this node knows; see [`RedisStore::trust`].
+    known: Mutex<Option<([u8; 16], u64)>>,
 }
 
 /// What goes on behind the scenes, until it is dropped.
@@ -96,6 +99,18 @@ impl RedisStore {
         open::open(&settings).await
     }
 
+    /// The secret that all nodes of this store share, if one of them has drawn it.
+    pub async fn secret_as_it_is(&self) -> Result<Option<[u8; 32]>, StoreError> {
+        let inner = self.inner();
+        let mut stands = redis::cmd("GET");
+        stands.arg(inner.layout.name(FIRST, "secret"));
+        let found = async {
+            let found = text(inner.ask(&stands).await?)?;
+            found.map(|secret| secret.try_into().map_err(|_| Trouble::Garbled)).transpose()
+        };
+        found.await.map_err(|trouble: Trouble| trouble.unavailable("agreeing on a secret"))
+    }
+
     /// The secret that all nodes of this store share: `drawn`, or what another has drawn before.
     pub async fn shared_secret(&self, drawn: [u8; 32]) -> Result<[u8; 32], StoreError> {
         let inner = self.inner();
@@ -111,38 +126,6 @@ impl RedisStore {
             secret.unwrap_or_default().try_into().map_err(|_| Trouble::Garbled)
         };
         found.await.map_err(|trouble| trouble.unavailable("agreeing on a secret"))
-    }
-
-    /// Who this store is and how far it has come. Where that is gone, `drawn` is its identity from now on; and `secrets` are added
-    /// to those that it knows.
-    pub async fn mark(&self, drawn: [u8; 16], secrets: &[[u8; 32]]) -> Result<StoreMark, StoreError> {
-        let inner = self.inner();
-        let keys = ["identity", "secret", "secrets"].map(|what| inner.layout.name(FIRST, what));
-        let args: Vec<&[u8]> =
-            std::iter::once(&drawn[..]).chain(secrets.iter().map(|secret| &secret[..])).collect();
-        let found = async {
-            let Value::Array(values) = inner.run_plain(&inner.scripts.mark, &keys, &args).await? else {
-                return Err(Trouble::Garbled);
-            };
-            let mut texts = Vec::new();
-            for value in values {
-                texts.push(text(value)?.unwrap_or_default());
-            }
-            let [identity, epoch, secrets @ ..] = &texts[..] else { return Err(Trouble::Garbled) };
-            let number = std::str::from_utf8(epoch).ok().and_then(|digits| digits.parse().ok());
-            if number == Some(1) {
-                // Whoever comes next must divide the orders as we do.
-                let (format, parts) = (FORMAT.to_string(), inner.layout.partitions.to_string());
-                let args = [format.as_bytes(), parts.as_bytes()];
-                inner.run_plain(&inner.scripts.settle, &[inner.layout.meta()], &args).await?;
-            }
-            Ok(StoreMark {
-                identity: identity.as_slice().try_into().map_err(|_| Trouble::Garbled)?,
-                epoch: number.ok_or(Trouble::Garbled)?,
-                secrets: secrets.iter().filter_map(|secret| secret.as_slice().try_into().ok()).collect(),
-            })
-        };
-        found.await.map_err(|trouble| trouble.unavailable("looking at the identity of the store"))
     }
 
     /// How many requests its calls have sent: for whoever wants to know what a step costs.

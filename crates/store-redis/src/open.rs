@@ -12,8 +12,8 @@ use crate::{Inner, RedisStore, Tasks};
 use quittance_ports::Watchers;
 use redis::Value;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_rustls::rustls::crypto::ring;
@@ -39,8 +39,9 @@ pub(crate) async fn open(settings: &Settings) -> Result<RedisStore, OpenError> {
         own: Arc::new(OwnWrites::new(RandomState::new().hash_one(0))),
         writes: AtomicU64::new(0),
         round_trips: AtomicU64::new(0),
+        known: Mutex::default(),
     };
-    inner.settle().await?;
+    inner.settle(settings.is_look).await?;
 
     let (ready_out, ready) = oneshot::channel();
     let whom = (inner.watchers.clone(), Arc::clone(&inner.own));
@@ -71,15 +72,19 @@ impl Inner {
     }
 
     /// Two nodes that divide the orders differently would pay twice, so whoever comes later does as the first did.
-    async fn settle(&mut self) -> Result<(), OpenError> {
+    async fn settle(&mut self, is_look: bool) -> Result<(), OpenError> {
         let failed = |trouble: &Trouble| OpenError::of(&self.address, trouble);
         let (format, partitions) = (FORMAT.to_string(), self.layout.partitions.to_string());
         let args = [format.as_bytes(), partitions.as_bytes()];
-        let answer = self.run_plain(&self.scripts.settle, &[self.layout.meta()], &args).await;
+        let args: &[&[u8]] = if is_look { &[] } else { &args };
+        let answer = self.run_plain(&self.scripts.settle, &[self.layout.meta()], args).await;
         let Value::Array(mut values) = answer.map_err(|trouble| failed(&trouble))? else {
             return Err(failed(&Trouble::Garbled));
         };
         self.check_release(values.pop().unwrap_or(Value::Nil))?;
+        if is_look && values.iter().all(|value| *value == Value::Nil) {
+            return Err(OpenError::Missing { address: self.address.clone() });
+        }
         let mut numbers = values.into_iter().map(|value| {
             let digits = text(value).ok()??;
             std::str::from_utf8(&digits).ok()?.parse::<u64>().ok()

@@ -15,6 +15,7 @@ pub struct Settings {
     pub(crate) ca: Option<Vec<u8>>,
     pub(crate) recheck: Duration,
     pub(crate) call_wait: Duration,
+    pub(crate) is_look: bool,
 }
 
 impl Settings {
@@ -23,7 +24,7 @@ impl Settings {
     /// in front of the servers; `?prefix=` names one store among several, `?partitions=` says into how many slots a
     /// new one is divided.
     pub fn parse(url: &str) -> Result<Self, BadUrl> {
-        Ok(Self { url: Url::parse(url)?, ca: None, recheck: RECHECK, call_wait: CALL_WAIT })
+        Ok(Self { url: Url::parse(url)?, ca: None, recheck: RECHECK, call_wait: CALL_WAIT, is_look: false })
     }
 
     /// In place of the one in the address, which would be seen by whoever sees the address.
@@ -49,6 +50,12 @@ impl Settings {
     #[must_use]
     pub fn with_call_wait(self, span: Duration) -> Self {
         Self { call_wait: span.max(Duration::from_millis(1)), ..self }
+    }
+
+    /// For a look: a store that is not there is not made.
+    #[must_use]
+    pub fn as_it_is(self) -> Self {
+        Self { is_look: true, ..self }
     }
 
     /// For people: it never holds a password.

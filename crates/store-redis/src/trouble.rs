@@ -1,7 +1,8 @@
 //! Why the store cannot answer just now, and why one does not open.
 
-use quittance_ports::StoreError;
+use quittance_ports::{StoreError, StoreForgot};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
+use std::error::Error;
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Trouble {
@@ -13,13 +14,20 @@ pub(crate) enum Trouble {
     Garbled,
     #[error("the store is closed: {0}")]
     Sealed(String),
+    #[error("{StoreForgot}")]
+    Forgot,
     #[error(transparent)]
     Redis(#[from] RedisError),
 }
 
 impl Trouble {
+    /// Callers look for [`StoreForgot`] behind the error, and find it there and not a layer deeper.
     pub(crate) fn unavailable(self, doing: &'static str) -> StoreError {
-        StoreError::Unavailable { doing, source: Box::new(self) }
+        let source: Box<dyn Error + Send + Sync> = match self {
+            Self::Forgot => Box::new(StoreForgot),
+            other => Box::new(other),
+        };
+        StoreError::Unavailable { doing, source }
     }
 
     /// Whether the record itself is at fault: something else stands under its name.
@@ -41,7 +49,7 @@ impl Trouble {
                     || error.is_io_error()
                     || error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
             }
-            Self::Away(_) | Self::Garbled | Self::Sealed(_) => false,
+            Self::Away(_) | Self::Garbled | Self::Sealed(_) | Self::Forgot => false,
         }
     }
 
@@ -84,6 +92,11 @@ pub enum OpenError {
         "{address} holds something under our prefix that is no store of ours: choose another with ?prefix="
     )]
     NotOurs { address: String },
+    #[error(
+        "there is no store of Quittance at {address}: it was flushed, or no node has started there yet, or it is another address, \
+         database or ?prefix= than that of `quittance serve`. Nothing was created"
+    )]
+    Missing { address: String },
     #[error("{address} answers, but cannot be used: {why}")]
     Unusable { address: String, why: String },
 }

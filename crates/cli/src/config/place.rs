@@ -50,6 +50,7 @@ impl StoreConfig {
             StoreUrl::Memory => Ok(Place::Memory),
             StoreUrl::Embedded(folder) => Ok(Place::Embedded(folder.clone())),
             StoreUrl::Redis(url) => redis(url, self).map(|settings| {
+                let settings = if self.migrate { settings } else { settings.as_it_is() };
                 Place::Redis(Box::new(match password {
                     Some(password) => settings.with_password(password),
                     None => settings,

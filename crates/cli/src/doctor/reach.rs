@@ -66,6 +66,16 @@ pub(crate) async fn is_daemon_at(listen: SocketAddr) -> bool {
     matches!(asked, Ok(Ok(head)) if status(&head) == Some(200))
 }
 
+/// Why a daemon of ours that listens there takes no orders, if it says so.
+pub(super) async fn not_ready(listen: SocketAddr) -> Option<String> {
+    let address = Address { authority: near(listen).to_string(), base: String::new(), is_https: false };
+    let asked = tokio::time::timeout(REACH_WAIT, Box::pin(address.call("/readyz", &[]))).await;
+    let head = asked.ok()?.ok().filter(|head| status(head) == Some(503))?;
+    let (_, body) = head.split_once("\r\n\r\n")?;
+    let said: serde_json::Value = serde_json::from_str(body).ok()?;
+    said["why"].as_str().map(str::to_owned)
+}
+
 /// Where the call came in.
 async fn arrives(config: &Config, address: &Address) -> Result<String, String> {
     let extra: Vec<&[u8]> = config.providers.iter().map(|provider| provider.extra_ca.as_slice()).collect();

@@ -1,13 +1,15 @@
 //! Whether the store can be opened, what waits in it, and what its own settings promise.
 
 use super::{Finding, State, nodes, reach};
-use crate::config::Config;
+use crate::config::{Config, StoreUrl};
 use crate::exit::Exit;
 use crate::place;
-use quittance::{Opened, StoreError, Which};
+use quittance::{FORGOT_NAME, IDENTITY_NAME, Opened, StoreError, Which};
 use quittance_ports::{Store, roster};
 use std::path::Path;
 
+/// What the error of a store that is not there begins with.
+const NO_STORE: &str = "there is no store of Quittance at";
 /// How many records are read at once.
 const PAGE: usize = 1000;
 
@@ -16,6 +18,32 @@ fn of(state: State, what: impl Into<String>) -> Finding {
 }
 
 pub(super) async fn store(config: &Config) -> Vec<Finding> {
+    let not_ready = reach::not_ready(config.listen).await;
+    let not_ready = not_ready.map(|why| format!("the daemon on {} is not ready: {why}", config.listen));
+    let mut findings: Vec<Finding> = not_ready.map(|what| of(State::Bad, what)).into_iter().collect();
+    // One process has an embedded store to itself, and this one has said what is wrong.
+    let is_told = !findings.is_empty() && !config.store.url.scheme().is_shared();
+    findings.extend(noticed(config).filter(|_| !is_told));
+    if !is_told {
+        findings.extend(look_by_itself(config).await);
+    }
+    findings
+}
+
+/// What a node with this folder has noticed about its store, and no person has seen yet.
+fn noticed(config: &Config) -> Option<Finding> {
+    let note = std::fs::read_to_string(folder(config)?.join(FORGOT_NAME)).ok()?;
+    (!note.trim().is_empty()).then(|| of(State::Bad, format!("a node has noticed that {}", note.trim())))
+}
+
+fn folder(config: &Config) -> Option<&Path> {
+    match &config.store.url {
+        StoreUrl::Embedded(dir) => Some(dir),
+        _ => config.store.home.as_deref(),
+    }
+}
+
+async fn look_by_itself(config: &Config) -> Vec<Finding> {
     if let Some(missing) = place::missing(&config.store) {
         let what = format!("{} (`quittance serve` and `quittance solve` make one)", missing.what);
         // One that cannot be made either is wrong.
@@ -32,12 +60,28 @@ pub(super) async fn store(config: &Config) -> Vec<Finding> {
             }
             return vec![of(State::Bad, trouble.what)];
         }
+        // It was there once, if a node remembers it.
+        Err(trouble) if trouble.what.contains(NO_STORE) && !is_remembered(config) => {
+            return vec![of(State::Note, format!("{} (`quittance serve` makes one)", trouble.what))];
+        }
+        Err(trouble) if trouble.what.contains(NO_STORE) => {
+            let what = format!(
+                "{}. A node here knows it: it was flushed, or lost. Start the nodes that had orders in hand, or leave them running: they \
+                 put back what they know; then see `quittance dead list --cause store_forgot`",
+                trouble.what
+            );
+            return vec![of(State::Bad, what)];
+        }
         Err(trouble) => return vec![of(State::Bad, trouble.what)],
     };
     match look(config, &opened).await {
         Ok(findings) => findings,
         Err(error) => vec![of(State::Bad, crate::exit::Trouble::of(Exit::Store, &error).what)],
     }
+}
+
+fn is_remembered(config: &Config) -> bool {
+    config.store.home.as_ref().is_some_and(|home| home.join(IDENTITY_NAME).exists())
 }
 
 async fn look(config: &Config, opened: &Opened) -> Result<Vec<Finding>, StoreError> {

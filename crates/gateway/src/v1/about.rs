@@ -269,6 +269,8 @@ pub(super) async fn alive() -> Response {
     "ok".into_response()
 }
 
+const RECOVERING: &str = "the store was flushed, restored or replaced, and the nodes put back what they had in hand: this takes some seconds";
+
 #[derive(Serialize, ToSchema)]
 pub(super) struct Readiness {
     ready: bool,
@@ -276,7 +278,7 @@ pub(super) struct Readiness {
     serving: bool,
     /// Whether the store answers.
     store: bool,
-    /// What the store has lost, if it does not answer because of that.
+    /// Why not, if it is about the store.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<String>,
 }
@@ -296,10 +298,16 @@ pub(super) async fn ready(State(room): State<Room>) -> Response {
     // One that can be read and not written shows only when something is written.
     let store = tokio::time::timeout(STORE_WAIT, asked).await.is_ok_and(|listed| listed.is_ok())
         && !room.desk.engine().store_was_away(STORE_TROUBLE);
-    let ready = serving && store;
+    let engine = room.desk.engine();
+    let recovering = engine.recovering().is_some();
+    let ready = serving && store && !recovering;
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let forgetting = room.desk.engine().forgetting().filter(|_| !store);
-    let why = forgetting.map(|forgetting| forgetting.what);
+    let forgetting = engine.forgetting().map(|forgetting| forgetting.what);
+    let why = match (store, recovering) {
+        (true, false) => None,
+        (_, true) => forgetting.or_else(|| Some(RECOVERING.to_owned())),
+        (false, false) => forgetting.or_else(|| engine.store_trouble()),
+    };
     super::json(status, &Readiness { ready, serving, store, why })
 }
 

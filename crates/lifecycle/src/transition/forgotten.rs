@@ -32,6 +32,7 @@ impl Step {
     /// Attempts that may still bring an answer are remembered here, each once. An order that has not paid yet waits for them.
     pub(super) fn recalled(mut self, born: Timestamp, attempts: Vec<Attempt>, policy: &Policy) -> Decision {
         let is_waiting = matches!(self.next.phase, Phase::Queued { .. });
+        let is_bought = self.next.attempts.iter().any(Attempt::is_own);
         let mut recalled = 0;
         for attempt in attempts {
             let former = Some((born, attempt.number));
@@ -51,9 +52,15 @@ impl Step {
         if recalled == 0 {
             return Decision::Ignore(WhyIgnored::OldNews);
         }
+        // Both lives are known here, and one of them may have been paid for in vain.
+        self.next.put_back = Some(self.now);
         if is_waiting {
             self.wait_for_what_is_paid(Timestamp::ZERO, policy);
-        } else {
+            // What brought the attempt to mind, such as its callback, comes first.
+            if let Phase::Queued { until, held } = self.next.phase {
+                self.next.phase = Phase::Queued { until: until.max(self.now + policy.submit_wait), held };
+            }
+        } else if is_bought {
             self.next.possible_doubles += recalled;
             self.tally.possible_doubles = recalled.into();
         }

@@ -1,12 +1,13 @@
 //! A store that forgets what was acknowledged: flushed, or restored from an old copy, while orders are in flight. Nothing is paid
 //! for again, no answer is lost, and a person sees it.
 
-use crate::provider::token;
+use crate::provider::{Reply, token};
 use crate::world::{Node, World, turnstile, world_with_callbacks};
 use quittance_engine::{Heard, Settings};
-use quittance_lifecycle::{Key, LetterCause, Phase, Word};
-use quittance_ports::MemorySpill;
+use quittance_lifecycle::{FaultClass, Key, LetterCause, Phase, Tally, Timestamp, Word};
+use quittance_ports::{Commit, MemorySpill, Store, Version};
 use std::sync::Arc;
+use std::time::Duration;
 
 fn answered(text: &str) -> Word {
     Word::Answered(token(text))
@@ -170,4 +171,145 @@ fn a_node_that_knows_less_does_not_undo_what_another_has_put_back_nor_buys_it_ag
     );
     world.after(20);
     assert_eq!(world.provider.taken(), 1);
+}
+
+#[test]
+fn nothing_is_new_while_nodes_put_back_what_the_store_forgot_and_a_repeat_joins_it() {
+    let world = world_with_callbacks();
+    let (first, other) = (node(&world), node(&world));
+    first.asks(turnstile("a"));
+    let forgotten = world.provider.last_submit("a").callback().to_owned();
+    world.after(5);
+    flush(&world);
+    other.engine.recover_for(Duration::from_secs(4));
+    let again = other.begins(turnstile("a"));
+    world.after(1);
+    assert_eq!(world.orders().len(), 0, "nothing is new yet");
+    let key = puts_back(&first);
+    world.after(4);
+    assert_eq!(key, [again.key()]);
+    assert_eq!(world.provider.taken(), 1, "it joined the order that was put back");
+    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), Heard::Applied);
+    world.after(1);
+    assert_eq!(again.token().as_deref(), Some("A"));
+}
+
+#[test]
+fn an_order_that_was_bought_again_is_listed_with_both_lives() {
+    let world = world_with_callbacks();
+    let (first, other) = (node(&world), node(&world));
+    first.asks(turnstile("a"));
+    world.after(5);
+    flush(&world);
+    let again = other.asks(turnstile("a"));
+    world.after(1);
+    assert_eq!(world.provider.taken(), 2, "the other node could not know");
+    let engine = Arc::clone(&first.engine);
+    let result = first.does(async move { engine.put_back().await });
+    assert_eq!(result.recalled, [again.key()]);
+    let letter = other.reads(again.key()).letter().expect("a person is to see it");
+    assert_eq!(letter.cause, LetterCause::StoreForgot);
+    assert!(letter.why.contains("both may have been paid for"), "{}", letter.why);
+}
+
+#[test]
+fn an_order_that_is_not_bought_yet_waits_for_the_attempt_of_the_forgotten_one() {
+    let world = world_with_callbacks();
+    let (first, other) = (node(&world), node(&world));
+    first.asks(turnstile("a"));
+    let forgotten = world.provider.last_submit("a").callback().to_owned();
+    world.after(5);
+    flush(&world);
+    world.provider.on_submit("a", &[Reply::Refuses(FaultClass::Busy, "ERROR_NO_SLOT_AVAILABLE")]);
+    let again = other.asks(turnstile("a"));
+    world.after(1);
+    let engine = Arc::clone(&first.engine);
+    first.does(async move { engine.put_back().await });
+    world.after(8);
+    let order = other.reads(again.key());
+    assert!(matches!(order.phase, Phase::Solving { .. } | Phase::Unsure { .. }), "{:?}", order.phase);
+    assert_eq!(world.provider.taken(), 1, "it is not submitted while the old attempt is open");
+    assert_eq!(other.hears(&forgotten, answered("A")).expect("safe"), Heard::Applied);
+    world.after(1);
+    assert_eq!(again.token().as_deref(), Some("A"));
+}
+
+#[test]
+fn an_answer_that_the_store_forgot_is_put_back_without_a_word_and_repeats_pay_nothing() {
+    let world = world_with_callbacks();
+    let (first, other) = (node(&world), node(&world));
+    let with_key = || {
+        let mut wish = turnstile("a");
+        wish.draft.idempotency_key = Some("job 1".into());
+        wish
+    };
+    let caller = first.asks(with_key());
+    let submit = world.provider.last_submit("a");
+    assert_eq!(first.hears(submit.callback(), answered("A")).expect("safe"), Heard::Applied);
+    world.after(1);
+    assert_eq!(caller.token().as_deref(), Some("A"));
+    flush(&world);
+    let engine = Arc::clone(&first.engine);
+    let result = first.does(async move { engine.put_back().await });
+    assert_eq!((result.answered, result.put_back.len()), (1, 0));
+    assert!(first.reads(caller.key()).letter().is_none(), "nothing of it is open");
+    let again = other.asks(with_key());
+    world.after(1);
+    assert_eq!(again.token().as_deref(), Some("A"));
+    assert_eq!(world.provider.taken(), 1);
+}
+
+#[test]
+fn a_callback_for_an_attempt_that_was_lost_with_the_last_steps_revives_the_order() {
+    let world = world_with_callbacks();
+    let node = world.node();
+    let caller = node.asks(turnstile("a"));
+    let key = caller.key();
+    let submit = world.provider.last_submit("a").callback().to_owned();
+    world.after(1);
+    node.kill();
+    drop(node);
+    // The store has gone back to the moment of the placement.
+    let mut stale = (*world.orders()[0]).clone();
+    (stale.attempts, stale.last_attempt) = (Vec::new(), 0);
+    stale.phase = Phase::Queued { until: stale.placed, held: false };
+    assert!(world.store.truth().lose(&key));
+    let node = world.node();
+    let truth = world.store.truth().clone();
+    let committed = node.does(async move {
+        truth.commit(Version::ABSENT, &Arc::new(stale), &Tally::default(), Timestamp::ZERO).await
+    });
+    assert!(matches!(committed, Ok(Commit::Done(_))), "{committed:?}");
+    let engine = Arc::clone(&node.engine);
+    node.does(async move { engine.lose(&key).await }).expect("the store is there");
+    assert_eq!(node.hears(&submit, answered("A")).expect("safe"), Heard::Applied);
+    world.after(1);
+    let order = node.reads(key);
+    assert!(matches!(order.phase, Phase::Solved { .. } | Phase::Taken { .. }), "{:?}", order.phase);
+    assert_eq!(
+        order.letter().map(|letter| letter.cause),
+        Some(LetterCause::StoreForgot),
+        "a person is to see it"
+    );
+    assert_eq!((world.provider.taken(), order.possible_doubles), (1, 0));
+}
+
+#[test]
+fn a_callback_that_is_kept_for_a_lost_record_answers_the_order_when_it_is_placed_again() {
+    let world = world_with_callbacks();
+    let node = node(&world);
+    let caller = node.asks(turnstile("a"));
+    let key = caller.key();
+    let submit = world.provider.last_submit("a").callback().to_owned();
+    node.kill();
+    drop(node);
+    world.after(1);
+    world.store.breaks_record(key);
+    let other = self::node(&world);
+    assert_eq!(other.hears(&submit, answered("A")).expect("safe"), Heard::Spilled);
+    world.after(2);
+    let again = other.asks(turnstile("a"));
+    world.after(2);
+    assert_eq!(again.token().as_deref(), Some("A"), "what was kept is matched");
+    assert_eq!(world.provider.taken(), 1, "nothing is paid for again");
 }

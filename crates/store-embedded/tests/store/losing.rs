@@ -195,22 +195,60 @@ fn files_that_are_deleted_or_replaced_under_it_are_an_error_at_once_and_a_copy_i
     }
 }
 
-#[test]
+/// A store with one order whose files or folder are lost while nobody writes; gone when this returns, and what it has saved is there.
 #[expect(clippy::disallowed_methods, reason = "the store looks at its files in real time")]
-fn files_that_are_deleted_while_nobody_writes_are_noticed_within_seconds_and_listed_by_the_next_process() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = EmbeddedStore::open(dir.path()).unwrap();
+fn lose_while_nobody_writes(dir: &Path, lose: impl FnOnce(&Path)) {
+    let store = EmbeddedStore::open(dir).unwrap();
     create(&store, &order(1));
-    for file in fs::read_dir(dir.path()).unwrap() {
-        fs::remove_file(file.unwrap().path()).unwrap();
-    }
+    lose(dir);
     let began = Instant::now();
-    while store.damage().is_none() || !dir.path().join("orders.trail").exists() {
+    while store.damage().is_none() || !dir.join("orders.trail").exists() {
         assert!(began.elapsed() < Duration::from_secs(20), "it is noticed");
         std::thread::yield_now();
     }
-    drop(store);
+}
+
+fn delete_files(dir: &Path) {
+    for file in fs::read_dir(dir).unwrap() {
+        fs::remove_file(file.unwrap().path()).unwrap();
+    }
+}
+
+#[test]
+fn the_next_process_goes_on_with_the_copy_until_its_orders_are_listed() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("store");
+    let moved = parent.path().join("moved");
+    let ways: [&dyn Fn(&Path); 4] = [
+        &delete_files,
+        &|dir| fs::remove_file(dir.join(DATABASE)).unwrap(),
+        &|dir| fs::rename(dir, &moved).unwrap(),
+        &|dir| fs::remove_dir_all(dir).unwrap(),
+    ];
+    for lose in ways {
+        lose_while_nobody_writes(&dir, lose);
+        // A look comes first, and changes nothing for the node that is started next.
+        for _ in 0..2 {
+            let store = EmbeddedStore::open(&dir).unwrap();
+            assert!(store.is_restored() && store.unreadable().is_empty());
+            assert!(store.damage().unwrap().contains("goes on with orders.rescued.db"));
+            assert!(now(store.load(&order(1).key)).unwrap().is_some());
+        }
+        EmbeddedStore::open(&dir).unwrap().forget_restored();
+        let store = EmbeddedStore::open(&dir).unwrap();
+        assert!(!store.is_restored());
+        assert_eq!(store.damage(), None);
+        drop(store);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}
+
+#[test]
+fn files_that_are_lost_without_a_copy_are_listed_by_the_next_process() {
+    let dir = tempfile::tempdir().unwrap();
+    lose_while_nobody_writes(dir.path(), delete_files);
+    fs::remove_file(dir.path().join(RESCUED)).unwrap();
     let store = EmbeddedStore::open(dir.path()).unwrap();
     assert_eq!(store.unreadable().len(), 1, "the order that was acknowledged is on the list");
-    assert!(store.damage().is_some());
+    assert!(!store.is_restored() && store.damage().is_some());
 }

@@ -7,6 +7,7 @@ mod books;
 mod checkup;
 mod conformance;
 mod doors;
+mod forgetting;
 mod listening;
 mod living;
 mod migrations;

@@ -1,13 +1,20 @@
 -- One step of one order: compare, then write the record, its indices, the books and the notice, or nothing at all.
 -- Everything that can refuse comes before the first write, because what a script has written stays written.
-local record, desk, due, forget, open, rest, dead, shelves, days, books, tenants = unpack(KEYS)
+local record, desk, due, forget, open, rest, dead, shelves, days, books, tenants, identity = unpack(KEYS)
 local expected, key, by, body, terms, sum, due_at, forget_at, shelf, once_taken, taker, takings, standing, awaited,
-  channel, grace, line, day, keep_books_until, of, tenant = unpack(ARGV, 1, 21)
-local FIRST_TALLY = 22
+  channel, grace, line, day, keep_books_until, of, tenant, known, known_epoch = unpack(ARGV, 1, 23)
+local FIRST_TALLY = 24
 
 local desk_says = call('HMGET', desk, 'seal', 'version')
 if desk_says[1] then
   return { 'sealed', desk_says[1] }
+end
+-- Whoever knows another store must put back first what he had in hand: what he takes for new may be paid for.
+if known ~= '' then
+  local mark = call('HMGET', identity, 'id', 'epoch')
+  if mark[1] ~= known or tonumber(mark[2] or '0') < tonumber(known_epoch) then
+    return { 'forgot' }
+  end
 end
 
 -- What was there, of all that is written below.

@@ -6,7 +6,7 @@ if type(info) == 'table' then
   info = ''
 end
 local found = redis.call('HMGET', meta, 'format', 'partitions')
-if not (found[1] and found[2]) then
+if not (found[1] and found[2]) and ARGV[1] then
   redis.call('HSETNX', meta, 'format', ARGV[1])
   redis.call('HSETNX', meta, 'partitions', ARGV[2])
   found = redis.call('HMGET', meta, 'format', 'partitions')

@@ -242,19 +242,21 @@ fn the_first_secret_that_was_drawn_stands_for_all_nodes() {
 fn a_commit_that_arrives_twice_is_one_commit_and_says_so_both_times() {
     let (prefix, key) = (super::fresh_prefix(), "ab".repeat(32));
     let name = |what: &str| format!("{{{prefix}:0}}:{what}");
-    let keys =
-        ["order:x", "desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "books:1", "tenants"]
-            .map(name);
+    let keys = [
+        "order:x", "desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "books:1", "tenants",
+        "identity",
+    ]
+    .map(name);
     let of = name("of:");
     let commit = |by: &str| {
         let marks = ["", "", "", "", "", "taken:", "rest", "1", "news", "1000", "line:", "1", "1"];
-        let rest = [&*of, "alice", "asked", "5"];
+        let rest = [&*of, "alice", "", "", "asked", "5"];
         let step = ["0", &key, by, "{}", "terms", "sum"];
         let script = concat!(
             include_str!("../../src/scripts/steps.lua"),
             include_str!("../../src/scripts/commit.lua")
         );
-        let mut all = vec!["EVAL", script, "11"];
+        let mut all = vec!["EVAL", script, "12"];
         all.extend(keys.iter().map(String::as_str).chain(step).chain(marks).chain(rest));
         shared_redis().command(&all)
     };

@@ -6,6 +6,7 @@ mod books;
 mod checkup;
 mod conformance;
 mod damage;
+mod forgetting;
 mod keeping;
 mod opening;
 mod outage;

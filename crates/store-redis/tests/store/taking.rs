@@ -235,12 +235,12 @@ fn a_commit_that_arrives_again_after_the_answer_was_taken_is_told_so() {
         let record = format!("order:{key}");
         let keys = [
             &*record, "desk", "due", "forget", "open", "rest", "dead", "shelves", "days", "books:1",
-            "tenants",
+            "tenants", "identity",
         ];
         let (shelf, takings, of) = (format!("target:1:{key}"), name("taken:"), name("of:"));
         let step = ["0", &key, "1-1", "{}", "terms", "sum"];
         let marks = ["9", "", &shelf, ":20", "", &takings, "rest", "0", "news", "1000", "line:", "1", "1"];
-        eval(script, &keys, &[&step[..], &marks[..], &[&*of, "alice"]].concat())
+        eval(script, &keys, &[&step[..], &marks[..], &[&*of, "alice", "", ""]].concat())
     };
     assert!(commit().starts_with("done"));
     assert!(commit().starts_with("done"), "it stands as it was written");

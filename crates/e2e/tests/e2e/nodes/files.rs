@@ -3,9 +3,9 @@
 
 use crate::nodes::caller::{Caller, Heard, native};
 use crate::nodes::fleet::Node;
+use crate::nodes::forgets::alert;
 use crate::provider::Sim;
 use crate::room::{Room, line};
-use crate::wait::until;
 use serde_json::json;
 use std::fs;
 
@@ -20,14 +20,6 @@ fn place(caller: &mut Caller) -> Vec<String> {
         id
     });
     ids.collect()
-}
-
-fn alert(caller: &mut Caller) {
-    until("an alert", || {
-        let alerts = caller.get("/v1/admin/alerts").expect("a node answers").json();
-        let alerts = alerts["alerts"].as_array().cloned().unwrap_or_default();
-        alerts.iter().any(|alert| alert["rule"] == "store_forgot").then_some(())
-    });
 }
 
 #[test]

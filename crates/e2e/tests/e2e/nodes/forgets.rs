@@ -13,14 +13,14 @@ use serde_json::json;
 
 const ORDERS: u64 = 18;
 
-fn forget(server: &Server) {
+pub(super) fn forget(server: &Server) {
     match server {
         Server::Redis(redis) => assert_eq!(redis.command(&["flushall"]), "OK"),
         Server::Postgres(postgres) => drop(postgres.sql("DROP SCHEMA quittance CASCADE")),
     }
 }
 
-fn forged(callers: &mut [Caller]) -> u64 {
+pub(super) fn forged(callers: &mut [Caller]) -> u64 {
     let of = |caller: &mut Caller| {
         let reply = caller.get("/metrics").expect("a node answers");
         let line =
@@ -28,6 +28,23 @@ fn forged(callers: &mut [Caller]) -> u64 {
         line.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok()).expect("a number")
     };
     callers.iter_mut().map(of).sum()
+}
+
+pub(super) fn alert(caller: &mut Caller) {
+    until("an alert", || {
+        let alerts = caller.get("/v1/admin/alerts").expect("a node answers").json();
+        let alerts = alerts["alerts"].as_array().cloned().unwrap_or_default();
+        alerts.iter().any(|alert| alert["rule"] == "store_forgot").then_some(())
+    });
+}
+
+/// So many orders are on the list for a person.
+pub(super) fn listed(caller: &mut Caller, count: usize) {
+    until("the list", || {
+        let reply = caller.get("/v1/admin/dead?cause=store_forgot&limit=100").expect("a node answers");
+        let listed = reply.json()["orders"].as_array().map_or(0, Vec::len);
+        (listed == count).then_some(())
+    });
 }
 
 fn what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once(which: Which) {
@@ -60,18 +77,8 @@ fn what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once(whi
     }
     forget(&fleet.server);
 
-    for caller in &mut callers {
-        until("an alert", || {
-            let alerts = caller.get("/v1/admin/alerts").expect("a node answers").json();
-            let alerts = alerts["alerts"].as_array().cloned().unwrap_or_default();
-            alerts.iter().any(|alert| alert["rule"] == "store_forgot").then_some(())
-        });
-    }
-    until("the list", || {
-        let reply = callers[1].get("/v1/admin/dead?cause=store_forgot&limit=100").expect("a node answers");
-        let listed = reply.json()["orders"].as_array().map_or(0, Vec::len);
-        (listed == ids.len()).then_some(())
-    });
+    callers.iter_mut().for_each(alert);
+    listed(&mut callers[1], ids.len());
     // One of them has lost its memory, too.
     fleet.nodes[2].kill();
     let home = fleet.nodes[2].room.path("an empty folder").display().to_string();
@@ -100,7 +107,7 @@ fn what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once(whi
     assert_eq!(forged(&mut callers), 0, "no true callback is called forged");
     fleet.nodes[0].end();
     let said = fleet.nodes[0].said_last();
-    assert!(said.contains("WARN") && said.contains("the store was flushed or replaced"), "{said}");
+    assert!(said.contains("WARN") && said.contains("the store was flushed, restored or replaced"), "{said}");
 }
 
 on_both_stores!(what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once);

@@ -1,0 +1,137 @@
+//! The folder of the embedded store is moved or removed under the running daemon, or its log is damaged after a kill. After a restart
+//! nothing is bought again, each job is answered, and no true callback is called forged.
+
+use crate::nodes::caller::{Caller, Heard, Reply, native};
+use crate::nodes::fleet::Node;
+use crate::nodes::forgets::{alert, forged, listed};
+use crate::provider::Sim;
+use crate::room::{Room, line};
+use crate::wait::until;
+use serde_json::json;
+use std::fs;
+use std::path::Path;
+
+const ORDERS: u64 = 40;
+
+/// Places a job under its key.
+fn ask(caller: &mut Caller, n: u64, wait: u32) -> Reply {
+    let order = line(n, &format!("lost-{n}"));
+    let order = json!({ "kind": order["kind"], "params": order["params"] });
+    let headers = format!("Idempotency-Key: job-{n}\r\nPrefer: wait={wait}\r\n");
+    caller.post("/v1/orders", &headers, &order).expect("a node answers")
+}
+
+/// All orders are accepted, and the provider has each task.
+fn place(sim: &Sim, caller: &mut Caller, count: u64) {
+    for n in 0..count {
+        let reply = ask(caller, n, 0);
+        assert!(matches!(native(&reply), Heard::Accepted(_)), "{reply:?}");
+    }
+    until("every task is taken", || (sim.ledger().accepted() == count).then_some(()));
+}
+
+/// Every job, placed again, is answered in the end; nothing was bought for it.
+fn all_are_answered(sim: &Sim, caller: &mut Caller, count: u64) {
+    for n in 0..count {
+        until("the job is answered", || matches!(native(&ask(caller, n, 2)), Heard::Answer(_)).then_some(()));
+    }
+    assert_eq!(sim.ledger().accepted(), count, "each job is paid for once");
+    assert_eq!(forged(std::slice::from_mut(caller)), 0, "no true callback is called forged");
+}
+
+fn the_folder_is_gone(lose: impl FnOnce(&Path)) {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 8_000 } }]));
+    let room = Room::of(&sim).set("timing.deadline=100s").set("timing.callback_wait=30s");
+    let mut node = Node::new(room).started();
+    let mut caller = Caller::of(&node.url);
+    place(&sim, &mut caller, ORDERS);
+    let store = node.room.path("store");
+    lose(&store);
+    until("it says that it is not ready, and why", || {
+        let ready = caller.get("/readyz").expect("a node answers");
+        (ready.status == 503 && ready.body.contains("deleted, moved or replaced")).then_some(())
+    });
+    alert(&mut caller);
+    let doctor = node.room.run(&["doctor"]);
+    assert!(doctor.out.contains("is not ready") && doctor.out.contains("orders.rescued.db"), "{doctor:?}");
+    for file in ["orders.rescued.db", "orders.trail", "callback-secret"] {
+        until(file, || store.join(file).exists().then_some(()));
+    }
+    until("a callback is kept", || {
+        fs::metadata(store.join("spill")).is_ok_and(|found| found.len() > 0).then_some(())
+    });
+    node.kill();
+    let said = node.said_last();
+    assert!(said.contains("WARN") && said.contains("was deleted, moved or replaced"), "{said}");
+    let doctor = node.room.run(&["doctor"]);
+    assert!(doctor.out.contains("orders.rescued.db") && doctor.out.contains("quittance serve"), "{doctor:?}");
+    node.room.run(&["dead", "list"]).must_fail(5, &["orders.rescued.db", "Nothing was created"]);
+
+    node.start();
+    let mut caller = Caller::of(&node.url);
+    alert(&mut caller);
+    listed(&mut caller, usize::try_from(ORDERS).expect("it is small"));
+    all_are_answered(&sim, &mut caller, ORDERS);
+    node.kill();
+    let said = node.said_last();
+    assert!(said.contains("WARN") && said.contains("goes on with orders.rescued.db"), "{said}");
+}
+
+#[test]
+fn a_folder_that_is_moved_under_the_daemon_is_made_again_and_nothing_is_bought_again() {
+    the_folder_is_gone(|store| fs::rename(store, store.with_extension("moved")).expect("it can be moved"));
+}
+
+#[test]
+fn a_folder_that_is_removed_under_the_daemon_is_made_again_and_nothing_is_bought_again() {
+    the_folder_is_gone(|store| {
+        // Whoever removes a folder that is written to may have to try again.
+        until("it is removed", || fs::remove_dir_all(store).ok());
+    });
+}
+
+/// `damage` is told how long the log is.
+fn the_log_is_damaged(damage: impl FnOnce(&Path)) {
+    const JOBS: u64 = 10;
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 10_000 } }]));
+    let room = Room::of(&sim).set("timing.deadline=100s").set("timing.callback_wait=30s");
+    let mut node = Node::new(room).started();
+    let mut caller = Caller::of(&node.url);
+    place(&sim, &mut caller, JOBS);
+    node.kill();
+    damage(&node.room.path("store").join("orders.db-wal"));
+    node.start();
+    let mut caller = Caller::of(&node.url);
+    alert(&mut caller);
+    let listed = caller.get("/v1/admin/dead?limit=100").expect("a node answers").json();
+    assert!(listed["orders"].as_array().is_some_and(|orders| !orders.is_empty()), "{listed}");
+    all_are_answered(&sim, &mut caller, JOBS);
+    node.kill();
+    let said = node.said_last();
+    assert!(said.contains("WARN") && said.contains("lost the end of its log"), "{said}");
+}
+
+#[test]
+fn callbacks_for_orders_that_were_lost_with_the_whole_log_are_kept_and_answer_them() {
+    the_log_is_damaged(|log| fs::remove_file(log).expect("the log is there after a kill"));
+}
+
+#[test]
+fn callbacks_for_orders_that_were_lost_with_a_flipped_bit_are_kept_and_answer_them() {
+    the_log_is_damaged(|log| {
+        let mut bytes = fs::read(log).expect("the log is there after a kill");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(log, bytes).expect("it can be written");
+    });
+}
+
+#[test]
+fn callbacks_for_orders_that_were_lost_with_the_end_of_the_log_are_kept_and_answer_them() {
+    the_log_is_damaged(|log| {
+        let bytes = fs::read(log).expect("the log is there after a kill");
+        fs::write(log, &bytes[..bytes.len() / 3]).expect("it can be written");
+    });
+}

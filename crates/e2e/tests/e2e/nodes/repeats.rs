@@ -1,0 +1,159 @@
+//! The store forgets everything while orders are in flight, and their callers place them again at once, each at another node than before:
+//! the order is put back first, so the repeat joins it and nothing is paid for again. How often a job is paid for is measured.
+
+use super::{on_both_stores, tell};
+use crate::nodes::caller::{Caller, Heard, native};
+use crate::nodes::fleet::{Fleet, NODES};
+use crate::nodes::forgets::{alert, forged, forget, listed};
+use crate::nodes::server::{Server, Which};
+use crate::provider::Sim;
+use crate::room::line;
+use crate::wait::until;
+use serde_json::{Value, json};
+use std::thread;
+
+const ORDERS: u64 = 18;
+
+/// Nobody polls: the callbacks are the only word.
+const SETTINGS: [&str; 5] = [
+    "timing.callback_wait=50s",
+    "timing.deadline=100s",
+    "kinds.recaptcha_v2.p50=20s",
+    "kinds.recaptcha_v2.p95=40s",
+    "kinds.recaptcha_v2.p99=50s",
+];
+
+fn order(n: u64) -> Value {
+    let order = line(n, &format!("repeated-{n}"));
+    json!({ "kind": order["kind"], "params": order["params"] })
+}
+
+/// Places it under the key of its job, again and again while it is told to come later.
+fn place(caller: &mut Caller, n: u64) -> String {
+    let key = format!("Idempotency-Key: job-{n}\r\n");
+    until("it is accepted", || {
+        let reply = caller.post("/v1/orders", &key, &order(n)).expect("a node answers");
+        match native(&reply) {
+            Heard::Accepted(id) => Some(id),
+            Heard::Again => None,
+            _ => panic!("{reply:?}"),
+        }
+    })
+}
+
+fn answer(caller: &mut Caller, id: &str) -> String {
+    until("the answer", || {
+        let target = format!("/v1/orders/{id}");
+        let reply = caller.ask("GET", &target, "Prefer: wait=10\r\n", "").expect("a node answers");
+        match native(&reply) {
+            Heard::Answer(text) => Some(text),
+            Heard::Accepted(_) | Heard::Again => None,
+            _ => panic!("{reply:?}"),
+        }
+    })
+}
+
+fn node_of(n: u64) -> usize {
+    usize::try_from(n).expect("it is small") % NODES
+}
+
+fn wait_until_solving(callers: &mut [Caller], ids: &[String]) {
+    for id in ids {
+        until("every task is known", || {
+            let reply = callers[0].get(&format!("/v1/orders/{id}")).expect("a node answers");
+            (reply.json()["phase"] == "solving").then_some(())
+        });
+    }
+}
+
+/// Each job comes again at the node after the one that has it in hand; all nodes are asked at the same time.
+fn repeat_all(urls: &[String]) {
+    let callers = urls.iter().enumerate().map(|(node, url)| {
+        let mut caller = Caller::of(url);
+        thread::spawn(move || {
+            for n in (0..ORDERS).filter(|n| node_of(n + 1) == node) {
+                place(&mut caller, n);
+            }
+        })
+    });
+    for caller in callers.collect::<Vec<_>>() {
+        caller.join().expect("a caller is served");
+    }
+}
+
+fn repeats_after(which: Which, forget: impl FnOnce(&Server)) {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 20_000 } }]));
+    let fleet = Fleet::start(Server::start(which), &sim, &SETTINGS);
+    let urls = fleet.urls();
+    let mut callers: Vec<Caller> = urls.iter().map(|url| Caller::of(url)).collect();
+    let ids: Vec<String> = (0..ORDERS).map(|n| place(&mut callers[node_of(n)], n)).collect();
+    wait_until_solving(&mut callers, &ids);
+    forget(&fleet.server);
+    let repeating = thread::spawn(move || repeat_all(&urls));
+    until("it says that it is not ready, and why", || {
+        let ready = callers[0].get("/readyz").expect("a node answers");
+        (ready.status == 503 && ready.body.contains("flushed, restored or replaced")).then_some(())
+    });
+    repeating.join().expect("all are served");
+    for caller in &mut callers {
+        alert(caller);
+        until("it is ready again", || {
+            (caller.get("/readyz").expect("a node answers").status == 200).then_some(())
+        });
+    }
+    listed(&mut callers[1], ids.len());
+    for (n, id) in (0..).zip(&ids) {
+        answer(&mut callers[node_of(n)], id);
+    }
+    let paid = sim.ledger().accepted();
+    tell!("{which:?}: {ORDERS} jobs repeated at other nodes after the store forgot them, {paid} paid for");
+    assert_eq!(paid, ORDERS, "each job is paid for once");
+    assert_eq!(forged(&mut callers), 0, "no true callback is called forged");
+    fleet.rest_in_peace();
+}
+
+fn callers_that_repeat_their_orders_at_once_after_the_store_forgot_them_pay_once(which: Which) {
+    repeats_after(which, forget);
+}
+
+on_both_stores!(
+    callers_that_repeat_their_orders_at_once_after_the_store_forgot_them_pay_once,
+    a_node_that_is_told_to_end_right_after_a_flush_puts_back_what_it_had_in_hand,
+);
+
+#[test]
+fn callers_that_repeat_their_orders_at_once_after_the_tables_were_truncated_pay_once() {
+    repeats_after(Which::Postgres, |server| {
+        let Server::Postgres(postgres) = server else { panic!("it was asked for") };
+        drop(postgres.sql("TRUNCATE quittance.orders"));
+    });
+}
+
+fn a_node_that_is_told_to_end_right_after_a_flush_puts_back_what_it_had_in_hand(which: Which) {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 20_000 } }]));
+    let mut fleet = Fleet::start(Server::start(which), &sim, &SETTINGS);
+    // It is alone: nobody else has anything in hand.
+    fleet.nodes[1].end();
+    fleet.nodes[2].end();
+    let mut callers = [Caller::of(&fleet.nodes[0].url)];
+    let ids: Vec<String> = (0..ORDERS).map(|n| place(&mut callers[0], n)).collect();
+    wait_until_solving(&mut callers, &ids);
+    forget(&fleet.server);
+    fleet.nodes[0].end();
+    let said = fleet.nodes[0].said_last();
+    assert!(said.contains("WARN") && said.contains("was flushed, restored or replaced"), "{said}");
+    fleet.nodes[1].start();
+    let mut caller = Caller::of(&fleet.nodes[1].url);
+    listed(&mut caller, ids.len());
+    for n in 0..ORDERS {
+        until("the job is answered", || {
+            let headers = format!("Idempotency-Key: job-{n}\r\nPrefer: wait=10\r\n");
+            let reply = caller.post("/v1/orders", &headers, &order(n)).expect("a node answers");
+            matches!(native(&reply), Heard::Answer(_)).then_some(())
+        });
+    }
+    assert_eq!(sim.ledger().accepted(), ORDERS, "each job is paid for once");
+    assert_eq!(forged(&mut [caller]), 0, "no true callback is called forged");
+}

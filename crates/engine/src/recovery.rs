@@ -1,0 +1,84 @@
+//! After a shared store has forgotten what it had acknowledged, nodes first put back what they had in hand. Until then no order is new:
+//! one that this node takes for new may be paid for, and in the hands of another.
+
+use crate::callback::{beginning, nameless};
+use crate::{Engine, lock};
+use quittance_lifecycle::{Decision, Event, Order, Tally, Timestamp, Word};
+use quittance_ports::{Arrival, Commit, StoreError, StoreForgot, Version};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// How long whoever places an order waits for the recovery to end.
+const PLACE_WAIT_MAX: Duration = Duration::from_secs(10);
+
+impl Engine {
+    /// For so long from now on this node begins no order and submits nothing. No time at all ends it.
+    pub fn recover_for(&self, span: Duration) {
+        let until = if span.is_zero() { Timestamp::ZERO } else { self.now() + span };
+        self.recovering_until.store(until.as_millis(), Ordering::Relaxed);
+    }
+
+    /// Until when nodes put back what the store has forgotten, if they do.
+    #[must_use]
+    pub fn recovering(&self) -> Option<Timestamp> {
+        let until = Timestamp::from_millis(self.recovering_until.load(Ordering::Relaxed));
+        (self.now() < until).then_some(until)
+    }
+
+    /// Returns when an order may be new again; or fails, if that takes too long for whoever began to place one `since` then.
+    pub(crate) async fn wait_for_recovery(&self, since: Timestamp) -> Result<(), StoreError> {
+        let give_up_at = since + PLACE_WAIT_MAX;
+        while let Some(until) = self.recovering() {
+            if self.now() >= give_up_at {
+                let source = Box::new(StoreForgot);
+                return Err(StoreError::Unavailable { doing: "accepting a new order", source });
+            }
+            self.world.clock.sleep_until(until.min(give_up_at)).await;
+        }
+        Ok(())
+    }
+
+    /// An order is placed again whose record is lost, and a callback is kept that brings the answer that was paid for: the order
+    /// goes on with that attempt, and the entry among those that cannot be read is removed. Says whether it did.
+    pub(crate) async fn revive(
+        &self,
+        placed: &Order,
+        mut tally: Tally,
+    ) -> Result<Option<Arc<Order>>, StoreError> {
+        let Some((kept, attempt)) = self.kept_answer(placed) else { return Ok(None) };
+        let recalled = Event::Recalled { born: kept.born, attempts: vec![nameless(attempt, kept.born)] };
+        let (at, policy) = (self.now(), self.policy(placed));
+        let Decision::Advance(advance) = (self.settings.rules.transition)(placed, recalled, at, &policy)
+        else {
+            return Ok(None);
+        };
+        if !self.world.store.discard(&placed.key).await? {
+            return Ok(None);
+        }
+        let next = Arc::new(advance.next);
+        tally += advance.tally;
+        let Commit::Done(_) = self.world.store.commit(Version::ABSENT, &next, &tally, at).await? else {
+            return Ok(None);
+        };
+        self.note_commit(&next);
+        // It stays in the spill, and is found to be known when that is replayed.
+        self.apply_arrival(&kept).await?;
+        self.expect_spill();
+        Ok(Some(next))
+    }
+
+    /// The callback with an answer for what is placed, of those that wait for an order that can be read, and its attempt.
+    fn kept_answer(&self, placed: &Order) -> Option<(Arrival, u32)> {
+        lock(&self.agenda).unreadable_at?;
+        let target = Some(beginning(&placed.terms.target));
+        let is_meant = |arrival: &Arrival| arrival.key == placed.key && arrival.target == target;
+        let waiting = self.world.spill.waiting().ok()?;
+        let mut meant =
+            waiting.into_iter().filter(|arrival| is_meant(arrival) && self.may_come_back(arrival));
+        meant.find_map(|arrival| match arrival.event {
+            Event::CalledBack { attempt, word: Word::Answered(_), .. } => Some((arrival, attempt)),
+            _ => None,
+        })
+    }
+}
