@@ -1,11 +1,11 @@
 //! What a tenant may take of what all tenants share, and what it may see of it.
 
-use super::{Declined, Desk};
-use crate::hub::Reservation;
+use super::{Declined, Desk, Inner};
+use crate::hub::{OpenPlace, Reservation};
 use crate::seats::{Seat, Seats};
 use crate::tenant::{Caller, TenantSettings};
 use crate::wrong_keys::WrongKeys;
-use quittance_lifecycle::Money;
+use quittance_lifecycle::{Draft, Money};
 use quittance_ports::Threads;
 use std::sync::Arc;
 
@@ -34,10 +34,38 @@ impl Desk {
         self.inner.waits.take(tenant, self.inner.tenants.is_only_one())
     }
 
-    /// A place for one more open order.
-    pub(super) fn reserve(&self, tenant: &TenantSettings) -> Result<Option<Reservation>, Declined> {
-        let reserved = tenant.open_max.map(|most| self.inner.hub.reserve(&tenant.name, most));
-        reserved.transpose().map_err(|open| Declined::TooManyOpen { open })
+    /// Keeps a tenant within its limits. Limits are for what is new: a caller that repeats itself must get what is its own, and
+    /// needs no place.
+    pub(super) async fn admit(
+        &self,
+        caller: &Caller,
+        kind: &str,
+        draft: &Draft,
+    ) -> Result<Option<Reservation>, Declined> {
+        let Inner { engine, hub, clock, .. } = &*self.inner;
+        let TenantSettings { name, open_max, rate, .. } = &caller.tenant.settings;
+        if open_max.is_none() && rate.is_none() {
+            return Ok(None);
+        }
+        let mut full = None;
+        let reservation = loop {
+            // Another placement may have begun the very same order since the last look.
+            if engine.is_repeat(kind, draft).await? {
+                return Ok(None);
+            }
+            if let Some(open) = full {
+                return Err(Declined::TooManyOpen { open });
+            }
+            let Some(most) = *open_max else { break None };
+            match hub.reserve(name, most) {
+                OpenPlace::Reserved(reservation) => break Some(reservation),
+                OpenPlace::Full { open } => full = Some(open),
+                // It ends soon: each of those placements takes no longer than a placement may take.
+                OpenPlace::Contested(mut given_back) => _ = given_back.changed().await,
+            }
+        };
+        caller.tenant.spend(clock.now()).map_err(|again_in| Declined::TooFast { again_in })?;
+        Ok(reservation)
     }
 
     pub(crate) fn wrong_keys(&self) -> &WrongKeys {

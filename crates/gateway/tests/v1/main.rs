@@ -17,6 +17,7 @@ mod flaky_store;
 mod idempotency;
 mod live;
 mod money;
+mod open_max;
 mod orders;
 mod pools;
 mod problems;
