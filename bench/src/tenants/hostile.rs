@@ -187,8 +187,11 @@ async fn wait(to: SocketAddr, n: u64, tally: Arc<Tally>) {
 /// Opens a live stream with a small buffer, reads nothing, and opens the next one after a while.
 async fn hold_streams(to: SocketAddr, n: u64, tally: Arc<Tally>) {
     let request = get("/v1/events", &format!("Authorization: Bearer {HOSTILE}\r\n"));
-    sleep(STREAM_SPAN * u32::try_from(n).expect("a small number") / u32::try_from(STREAMS).expect("a small number"))
-        .await;
+    sleep(
+        STREAM_SPAN * u32::try_from(n).expect("a small number")
+            / u32::try_from(STREAMS).expect("a small number"),
+    )
+    .await;
     loop {
         let socket = TcpSocket::new_v4().expect(WORKS);
         _ = socket.set_recv_buffer_size(4096);

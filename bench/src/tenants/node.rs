@@ -4,7 +4,9 @@ use crate::Scale;
 use crate::scene::WORKS;
 use crate::server::{self, ADMIN, OwnThread};
 use quittance::gateway::{Allowed, GatewaySettings, KeyDigest, OutboundSettings, Rate, TenantSettings};
-use quittance::{ApiKey, Callbacks, ClassicProvider, ClassicSettings, GatewaySetup, Limits, Profile, Quittance};
+use quittance::{
+    ApiKey, Callbacks, ClassicProvider, ClassicSettings, GatewaySetup, Limits, Profile, Quittance,
+};
 use quittance_simulator::{Account, DEMO_KEY, Key, Pace, Rule, Settings, Simulator, Span};
 use serde_json::json;
 use std::net::SocketAddr;

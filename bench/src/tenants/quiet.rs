@@ -146,7 +146,8 @@ async fn stream(to: SocketAddr) {
     stream.write_all(&ask).await.expect(WORKS);
     let mut read = Vec::new();
     while !text(&read).contains("retry:") {
-        if stream.read_buf(&mut read).await.unwrap_or_default() == 0 || text(&read).contains("\"status\":429") {
+        if stream.read_buf(&mut read).await.unwrap_or_default() == 0 || text(&read).contains("\"status\":429")
+        {
             return never("GET /v1/events", &text(&read)).await;
         }
     }
@@ -188,11 +189,15 @@ impl Hooks {
                 let mut read = Vec::new();
                 while stream.read_buf(&mut read).await.is_ok_and(|count| count > 0) {
                     let head = text(&read);
-                    let Some(path) = head.split(' ').nth(1).filter(|_| head.contains("\r\n\r\n")) else { continue };
+                    let Some(path) = head.split(' ').nth(1).filter(|_| head.contains("\r\n\r\n")) else {
+                        continue;
+                    };
                     if let Ok(number) = path.trim_start_matches('/').parse() {
                         hooks.0.lock().unwrap_or_else(PoisonError::into_inner).1.insert(number, now());
                     }
-                    _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").await;
+                    _ = stream
+                        .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                        .await;
                     return;
                 }
             });

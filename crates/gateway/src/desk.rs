@@ -174,6 +174,8 @@ struct Inner {
     /// For requests that wait for an order.
     waits: Seats,
     wrong_keys: WrongKeys,
+    /// Set where other nodes accept orders into the same store.
+    neighbours: Option<limits::Neighbours>,
 }
 
 impl fmt::Debug for Desk {
@@ -211,6 +213,7 @@ impl Desk {
                 is_closing: watch::Sender::new(false),
                 waits: limits::waits(Limits::default().requests_max),
                 wrong_keys: WrongKeys::default(),
+                neighbours: None,
             }),
         }
     }

@@ -58,7 +58,9 @@ impl Drop for Reservation {
 pub(crate) enum OpenPlace {
     Reserved(Reservation),
     /// As many are open as may be.
-    Full { open: usize },
+    Full {
+        open: usize,
+    },
     /// The last places are kept for placements that are under way, of which some may come to nothing. This is notified when one
     /// of them has ended.
     Contested(watch::Receiver<()>),
@@ -146,6 +148,20 @@ impl Hub {
             if let Some(counted) = open.get_mut(tenant) {
                 counted.insert(*key);
             }
+        }
+    }
+
+    /// The open orders of one tenant that are counted, as far as this node knows.
+    pub(crate) fn counted_of(&self, tenant: &str) -> HashSet<Key> {
+        self.open().get(tenant).cloned().unwrap_or_default()
+    }
+
+    /// What the store says is open of one tenant, against what was counted before it was asked. What this node wrote meanwhile is
+    /// in neither, and stays as it is.
+    pub(crate) fn recount_of(&self, tenant: &str, before: &HashSet<Key>, found: &HashSet<Key>) {
+        if let Some(counted) = self.open().get_mut(tenant) {
+            counted.retain(|key| found.contains(key) || !before.contains(key));
+            counted.extend(found);
         }
     }
 

@@ -392,9 +392,12 @@ impl Builder {
         for pattern in &self.allow {
             settings.targets.allow.push(HostPattern::parse(pattern)?);
         }
-        let of_store = match secrets.first() {
-            Some(secret) => *secret,
-            None => opened.secret(secret::draw().map_err(SecretError::from)?).await?,
+        // The store has the last word: what this node remembers may be of another store.
+        let known = secrets.first().copied();
+        let offered = known.map_or_else(|| secret::draw().map_err(SecretError::from), Ok)?;
+        let of_store = match (opened.secret(offered).await, known) {
+            (Err(_), Some(known)) => known,
+            (found, _) => found?,
         };
         let secret = callbacks.and_then(|callbacks| callbacks.secret).unwrap_or(of_store);
         // It follows from the store's own secret, and not from one that the operator may change: keys must stay what they are.
@@ -432,6 +435,7 @@ impl Builder {
             let desk = Desk::new(Arc::clone(&engine), provider, clock, tenants, hub, outbound);
             let desk = desk.with_roster(Arc::clone(&roster)).with_books(Arc::clone(&store));
             let desk = desk.with_requests_max(setup.settings.limits.requests_max);
+            let desk = if is_shared { desk.with_neighbours() } else { desk };
             Gateway::new(desk, setup.settings)
         });
         Ok(Quittance { engine, store, roster, number, gateway, running: Arc::default() })

@@ -151,6 +151,21 @@ impl Opened {
             Keeper::Postgres(store) => store.shared_secret(drawn).await?,
         })
     }
+
+    /// Puts this secret in the place of the one that stands. The keys of orders follow from it, so it is only for a store without
+    /// orders.
+    pub(crate) async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), SecretError> {
+        match &self.keeper {
+            Keeper::Nobody => {}
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(dir, _) => secret::replace_in(dir, &secret)?,
+            #[cfg(feature = "redis")]
+            Keeper::Redis(store) => store.replace_secret(secret).await?,
+            #[cfg(feature = "postgres")]
+            Keeper::Postgres(store) => store.replace_secret(secret).await?,
+        }
+        Ok(())
+    }
 }
 
 impl Opened {

@@ -39,6 +39,15 @@ impl PostgresStore {
         self.secret(drawn).await.map_err(|trouble| trouble.while_doing(SHARING))
     }
 
+    /// Puts this secret in the place of the one that nodes share. The keys of orders follow from it, so it is only for a store
+    /// without orders.
+    pub async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), StoreError> {
+        let secret = &secret[..];
+        let params: Params<'_> = &[(&SECRET, Type::TEXT), (&secret, Type::BYTEA)];
+        let replaced = self.shared().ask(&self.shared().statements.replace_secret, params).await;
+        replaced.map(drop).map_err(|trouble| trouble.while_doing(SHARING))
+    }
+
     /// Who this store is and how far it has come. Where that is gone, `drawn` is its identity from now on; and `secrets` are added
     /// to those that it knows. Tables that were dropped are made again first, if the settings allow it.
     pub async fn mark(&self, drawn: [u8; 16], secrets: &[[u8; 32]]) -> Result<StoreMark, StoreError> {

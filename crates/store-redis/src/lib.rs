@@ -113,6 +113,16 @@ impl RedisStore {
         found.await.map_err(|trouble| trouble.unavailable("agreeing on a secret"))
     }
 
+    /// Puts this secret in the place of the one that nodes share. The keys of orders follow from it, so it is only for a store
+    /// without orders.
+    pub async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), StoreError> {
+        let inner = self.inner();
+        let mut set = redis::cmd("SET");
+        set.arg(inner.layout.name(FIRST, "secret")).arg(&secret[..]);
+        let set = inner.ask(&set).await;
+        set.map(drop).map_err(|trouble| trouble.unavailable("replacing the secret of the store"))
+    }
+
     /// Who this store is and how far it has come. Where that is gone, `drawn` is its identity from now on; and `secrets` are added
     /// to those that it knows.
     pub async fn mark(&self, drawn: [u8; 16], secrets: &[[u8; 32]]) -> Result<StoreMark, StoreError> {

@@ -1,13 +1,21 @@
 //! What a tenant may take of what all tenants share, and what it may see of it.
 
-use super::{Declined, Desk, Inner};
-use crate::hub::{OpenPlace, Reservation};
+use super::{Declined, Desk, Inner, PAGE};
+use crate::hub::{OpenPlace, Reservation, is_counted};
 use crate::seats::{Seat, Seats};
 use crate::tenant::{Caller, TenantSettings};
 use crate::wrong_keys::WrongKeys;
+use hashbrown::HashSet;
+use quittance_engine::PlaceError;
 use quittance_lifecycle::{Draft, Money};
-use quittance_ports::Threads;
-use std::sync::Arc;
+use quittance_ports::{Threads, Which};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How often the open orders of a tenant with a large limit are counted in a store that other nodes share.
+const NEIGHBOURS_SPAN: Duration = Duration::from_millis(500);
 
 /// The balance that tenants are told that may not see the account's.
 const ENOUGH_MONEY: Money = Money(10_000_000);
@@ -17,7 +25,35 @@ pub(super) fn waits(requests_max: usize) -> Seats {
     Seats::new(requests_max - requests_max / 4)
 }
 
+/// When the open orders of each tenant were last counted in a store that other nodes share.
+#[derive(Debug, Default)]
+pub(super) struct Neighbours(Mutex<BTreeMap<String, Instant>>);
+
+impl Neighbours {
+    /// Whether it is time to count again; if so, this is taken for the moment of the count.
+    fn is_due(&self, tenant: &str) -> bool {
+        let (mut counted, now) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), Instant::now());
+        let is_due = counted.get(tenant).is_none_or(|at| now - *at >= NEIGHBOURS_SPAN);
+        if is_due {
+            counted.insert(tenant.to_owned(), now);
+        }
+        is_due
+    }
+}
+
 impl Desk {
+    /// Other nodes accept orders into the same store.
+    ///
+    /// # Panics
+    /// If it is shared already.
+    #[must_use]
+    pub fn with_neighbours(mut self) -> Self {
+        Arc::get_mut(&mut self.inner)
+            .expect("a desk is told of other nodes before it is shared")
+            .neighbours = Some(Neighbours::default());
+        self
+    }
+
     /// Behind a server that works on so many requests at once.
     ///
     /// # Panics
@@ -57,6 +93,7 @@ impl Desk {
                 return Err(Declined::TooManyOpen { open });
             }
             let Some(most) = *open_max else { break None };
+            self.count_neighbours(name, most).await?;
             match hub.reserve(name, most) {
                 OpenPlace::Reserved(reservation) => break Some(reservation),
                 OpenPlace::Full { open } => full = Some(open),
@@ -66,6 +103,32 @@ impl Desk {
         };
         caller.tenant.spend(clock.now()).map_err(|again_in| Declined::TooFast { again_in })?;
         Ok(reservation)
+    }
+
+    /// Counts the open orders of a tenant in the store, where other nodes accept orders of it, too, and tell us nothing. A limit
+    /// that fits into one page is looked at for every placement, a larger one a few times a second.
+    async fn count_neighbours(&self, tenant: &str, most: usize) -> Result<(), Declined> {
+        let Inner { engine, hub, neighbours: Some(neighbours), .. } = &*self.inner else { return Ok(()) };
+        if most > PAGE && !neighbours.is_due(tenant) {
+            return Ok(());
+        }
+        let (before, mut found, mut after) = (hub.counted_of(tenant), HashSet::new(), None);
+        loop {
+            let page = engine.list(Which::OPEN.of(tenant), after.as_ref(), PAGE).await;
+            let page = page.map_err(PlaceError::Store)?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
+            let is_last = page.len() < PAGE;
+            let orders = page.into_iter().flatten().map(|found| found.order);
+            found.extend(orders.filter(|order| is_counted(order)).map(|order| order.key));
+            if is_last || found.len() >= most {
+                break;
+            }
+        }
+        // Where there are enough of them the others were not read, and may stand or not.
+        let before = if found.len() >= most { HashSet::new() } else { before };
+        hub.recount_of(tenant, &before, &found);
+        Ok(())
     }
 
     pub(crate) fn wrong_keys(&self) -> &WrongKeys {

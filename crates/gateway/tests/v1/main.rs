@@ -29,6 +29,7 @@ mod remaining_life;
 mod reuse;
 mod round_trips;
 mod stock;
+mod strangers;
 mod talk;
 mod tenants;
 mod traces;
