@@ -22,6 +22,7 @@ const HOSTS: u8 = 20;
 const ODD_EVERY: u64 = 3;
 /// Orders that only wait in the queue.
 const CROWD: u64 = 2000;
+const ORDERS: u64 = HUNG + HUNG / ODD_EVERY + CROWD;
 const WAITS: u64 = 130;
 const STREAMS: u64 = 1100;
 /// How many connections place orders.
@@ -62,10 +63,11 @@ impl Hostile {
         Self { tally, _thread: thread }
     }
 
-    /// Returns when all orders are placed and the first webhooks hang.
+    /// Returns when all orders are placed, requests wait, and the first webhooks hang.
     pub(super) fn wait_until_settled(&self) {
-        let all = HUNG + HUNG / ODD_EVERY + CROWD;
-        while self.counts().placed < all || self.counts().hung < 32 {
+        let is_settled =
+            |counts: Counts| counts.placed >= ORDERS && counts.hung >= 32 && counts.waiting >= 32;
+        while !is_settled(self.counts()) {
             std::thread::sleep(Duration::from_millis(100));
         }
     }
@@ -157,8 +159,11 @@ async fn place_all(to: SocketAddr, forms: Arc<Vec<String>>, first: u64, tally: A
     }
 }
 
-/// Waits for an order that stands far back in the queue, again and again.
+/// Waits for an order that stands at the end of the queue, again and again.
 async fn wait(to: SocketAddr, n: u64, tally: Arc<Tally>) {
+    while tally.placed.load(Ordering::Relaxed) < ORDERS {
+        sleep(REFUSED_PAUSE).await;
+    }
     let head = format!(
         "Authorization: Bearer {HOSTILE}\r\nContent-Type: application/json\r\nIdempotency-Key: wait-{n}\r\nPrefer: wait=300\r\n"
     );

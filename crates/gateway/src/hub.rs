@@ -222,3 +222,26 @@ fn is_collection(order: &Order) -> bool {
 pub(crate) fn is_counted(order: &Order) -> bool {
     order.is_awaited() && order.terms.slot.is_none()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A placement under way may come to nothing, or only join: the next one must not be refused for it.
+    #[tokio::test]
+    async fn a_place_that_is_kept_for_a_placement_under_way_is_waited_for_and_not_refused() {
+        let hub = Hub::new(["anna".to_owned()]);
+        let OpenPlace::Reserved(first) = hub.reserve("anna", 1) else { panic!("nothing is open") };
+        let OpenPlace::Contested(mut given_back) = hub.reserve("anna", 1) else {
+            panic!("nothing is open yet, and the only place is kept")
+        };
+        assert!(
+            matches!(hub.reserve("bert", 1), OpenPlace::Reserved(_)),
+            "another tenant has places of its own"
+        );
+        drop(first);
+        given_back.changed().await.expect("the hub is there");
+        assert!(matches!(hub.reserve("anna", 1), OpenPlace::Reserved(_)));
+        assert!(matches!(hub.reserve("anna", 0), OpenPlace::Full { open: 0 }));
+    }
+}

@@ -3,6 +3,8 @@
 
 use crate::secret;
 use quittance_lifecycle::Key;
+#[cfg(feature = "embedded")]
+use quittance_ports::Which;
 use quittance_ports::{MemoryRoster, MemoryStore, Roster, Store, StoreError, StoreMark};
 use std::fmt;
 use std::io;
@@ -144,7 +146,16 @@ impl Opened {
         Ok(match &self.keeper {
             Keeper::Nobody => drawn,
             #[cfg(feature = "embedded")]
-            Keeper::Folder(dir, _) => secret::kept_in(dir, drawn)?,
+            Keeper::Folder(dir, store) => {
+                if !secret::is_kept_in(dir) && !store.list(Which::ALL, None, 1).await?.is_empty() {
+                    tracing::warn!(
+                        folder = %dir.display(),
+                        "the store has orders and its file `callback-secret` is gone, so a new secret is drawn: orders that are \
+                         placed again are not recognised and are bought again; restore the file from a backup"
+                    );
+                }
+                secret::kept_in(dir, drawn)?
+            }
             #[cfg(feature = "redis")]
             Keeper::Redis(store) => store.shared_secret(drawn).await?,
             #[cfg(feature = "postgres")]

@@ -24,6 +24,10 @@ pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
     Ok(secret)
 }
 
+pub(crate) fn is_kept_in(dir: &Path) -> bool {
+    dir.join(NAME).exists()
+}
+
 /// From now on this is the secret of this directory.
 pub(crate) fn replace_in(dir: &Path, secret: &[u8; 32]) -> io::Result<()> {
     keep(dir, NAME, secret)

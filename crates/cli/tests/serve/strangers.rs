@@ -31,7 +31,8 @@ fn connected(to: &str, said: &str) -> TcpStream {
 fn is_prompt(daemon: &Daemon, path: &str, key: &str) {
     let mut stream = TcpStream::connect(&daemon.http).unwrap();
     stream.set_read_timeout(Some(SOON)).unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {key}\r\nConnection: close\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {key}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -67,7 +68,8 @@ fn files_are_kept_back_for_the_store_and_the_provider() {
     let me = format!("GET /v1/me HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: {key}\r\n\r\n");
     let mut of_tenant: Vec<_> = (0..56).map(|_| connected(&daemon.http, &me)).collect();
     of_tenant.extend((0..200).map(|_| connected(&daemon.http, "")));
-    let place = format!("/in.php?key={key}&method=userrecaptcha&googlekey=6Le-site&pageurl=https://example.com/");
+    let place =
+        format!("/in.php?key={key}&method=userrecaptcha&googlekey=6Le-site&pageurl=https://example.com/");
     let taken = get(&daemon.http, &place).body;
     let id = taken.strip_prefix("OK|").unwrap_or_else(|| panic!("{taken}")).to_owned();
     until("an answer of the provider", || {
@@ -77,6 +79,7 @@ fn files_are_kept_back_for_the_store_and_the_provider() {
     });
     drop(of_tenant);
     let ended = daemon.end(Signal::TERM);
-    let words = "only 128 files may be open at once, and listener.connections_max is 20000: 64 connections are taken";
+    let words =
+        "only 128 files may be open at once, and listener.connections_max is 20000: 64 connections are taken";
     assert!(ended.err.contains(words), "{}", ended.err);
 }

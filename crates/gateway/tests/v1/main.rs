@@ -28,6 +28,7 @@ mod receiver;
 mod remaining_life;
 mod reuse;
 mod round_trips;
+mod shares;
 mod stock;
 mod strangers;
 mod talk;

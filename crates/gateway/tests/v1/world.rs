@@ -144,7 +144,7 @@ impl Room {
             outbound,
         );
         let desk = desk.with_roster(roster).with_books(Arc::clone(&store) as Arc<dyn Store>);
-        let gateway = Gateway::new(desk, set);
+        let gateway = Gateway::new(desk.with_requests_max(set.limits.requests_max), set);
         tokio::spawn(gateway.serve(listener, None));
         Self { address, engine, provider, store_is_away, gateway, clock, store, worker }
     }
