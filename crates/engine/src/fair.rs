@@ -95,7 +95,7 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
 }
 
 /// How many of a limited number of seats each tenant has. A tenant may take one more only while it has fewer than are free, so
-/// that one tenant gets half of them at most, two get a third each, and there is always one for a tenant that has none.
+/// that one tenant gets half of them at most, a second one at most half of what is left, and so on.
 #[derive(Debug)]
 pub struct Shares {
     max: usize,
