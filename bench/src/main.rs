@@ -16,6 +16,7 @@ mod server;
 mod shared;
 mod stopwatch;
 mod table;
+mod tenants;
 mod watched;
 
 use std::io::Write;
@@ -60,6 +61,11 @@ const SECTIONS: &[Section] = &[
         run: shared::redis,
     },
     Section { name: "postgres", about: "the same, against a bare statement", run: shared::postgres },
+    Section {
+        name: "tenants",
+        about: "the waits of a quiet tenant beside a hostile one, against alone",
+        run: tenants::run,
+    },
     Section { name: "handouts", about: "a million hand-outs on every store, judged", run: handouts::run },
 ];
 

@@ -200,6 +200,27 @@ mod tests {
         }
     }
 
+    /// A code in no table is tried again for nothing; these stand in the documentation of the services.
+    #[test]
+    fn every_code_that_the_services_document_is_in_the_table() {
+        let of_submits = "ERROR_METHOD_CALL ERROR_WRONG_USER_KEY ERROR_KEY_DOES_NOT_EXIST ERROR_ZERO_BALANCE \
+            ERROR_NO_SLOT_AVAILABLE MAX_USER_TURN ERROR_TOO_MUCH_REQUESTS IP_BANNED ERROR_IP_NOT_ALLOWED ERROR_SERVER_ERROR \
+            ERROR_INTERNAL_SERVER_ERROR ERROR_PAGEURL ERROR_GOOGLEKEY ERROR_WRONG_GOOGLEKEY ERROR_BAD_TOKEN_OR_PAGEURL \
+            ERROR_BAD_PARAMETERS ERROR_CAPTCHA_ID ERROR_PROXY_FORMAT ERROR_DOMAIN_NOT_ALLOWED ERROR_ZERO_CAPTCHA_FILESIZE \
+            ERROR_TOO_BIG_CAPTCHA_FILESIZE ERROR_WRONG_FILE_EXTENSION ERROR_IMAGE_TYPE_NOT_SUPPORTED ERROR_UPLOAD \
+            ERROR_IMAGE_DIMENSIONS_TOO_LARGE ERROR_CAPTCHAIMAGE_BLOCKED TOO_MANY_BAD_IMAGES ERROR_BAD_PROXY";
+        let of_polls = "ERROR_CAPTCHA_UNSOLVABLE ERROR_WRONG_ID_FORMAT ERROR_WRONG_CAPTCHA_ID ERROR_NO_SUCH_CAPCHA_ID \
+            ERROR_BAD_DUPLICATES ERROR_TOKEN_EXPIRED ERROR_PROXY_CONNECTION_FAILED ERROR_EMPTY_ACTION \
+            ERROR_REPORT_NOT_RECORDED REPORT_NOT_RECORDED ERROR_DUPLICATE_REPORT ERROR_IP_ADDRES ERROR_FAILED_LOADING_WIDGET";
+        let blocks = ["ERROR: 1001", "ERROR: 1002", "ERROR: 1003", "ERROR: 1004", "ERROR: 1005"];
+        for code in of_submits.split_whitespace().chain(of_polls.split_whitespace()).chain(blocks) {
+            for profile in Profile::ALL {
+                assert_ne!(class(profile, code), FaultClass::UnknownCode, "{code} at {}", profile.name());
+            }
+        }
+        assert_eq!(class(Profile::TwoCaptcha, "ERROR_METHOD_CALL"), FaultClass::Caller);
+    }
+
     #[test]
     fn a_blocked_address_is_busy_also_with_a_number_that_nobody_has_seen() {
         for code in ["ERROR: 1001", "ERROR: 1005", "ERROR: 1009"] {

@@ -1,22 +1,28 @@
 //! Fairness between tenants, in two parts: a queue that gives every tenant its turn, and shares of seats of which no tenant
 //! can take all.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
-/// What waits, by tenant: tenants take turns, and within a tenant the least `K` comes first. `K` also names the entry: pushing
-/// the same `K` again replaces it.
+/// So many turns a tenant may catch up on that had nothing to do for a while: its few orders at once do not wait behind as many of
+/// a tenant with a long queue.
+const TURNS_SAVED: u64 = 4;
+
+/// What waits, by tenant: the tenant that has had the fewest turns is next, and within a tenant the least `K` comes first. `K` also
+/// names the entry: pushing the same `K` again replaces it.
 ///
 /// When the queue is full, the newest entry of the tenant with the most entries makes room for a tenant with fewer.
 pub(crate) struct FairQueue<K, T> {
     tenants: BTreeMap<String, BTreeMap<K, T>>,
-    /// The tenants that have something in the queue; the first one's turn is next.
-    turns: VecDeque<String>,
+    /// How many turns each tenant has had. One that had none for a while is at most [`TURNS_SAVED`] behind the others.
+    turns: BTreeMap<String, u64>,
+    /// As many turns as the tenant has had that has had the most.
+    most_turns: u64,
     len: usize,
 }
 
 impl<K, T> Default for FairQueue<K, T> {
     fn default() -> Self {
-        Self { tenants: BTreeMap::new(), turns: VecDeque::new(), len: 0 }
+        Self { tenants: BTreeMap::new(), turns: BTreeMap::new(), most_turns: 0, len: 0 }
     }
 }
 
@@ -35,11 +41,25 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
             return false;
         }
         if !self.tenants.contains_key(tenant) {
-            self.turns.push_back(tenant.to_owned());
+            self.join(tenant);
         }
         self.tenants.entry(tenant.to_owned()).or_default().insert(key, entry);
         self.len += 1;
         true
+    }
+
+    /// A tenant that had nothing in the queue takes its turns again.
+    fn join(&mut self, tenant: &str) {
+        let least = self.least_turns();
+        // Those that would join with no fewer turns than a new tenant need not be remembered.
+        let Self { tenants, turns, .. } = self;
+        turns.retain(|other, had| *had > least || tenants.contains_key(other));
+        turns.entry(tenant.to_owned()).or_insert(least);
+    }
+
+    /// As many turns as any tenant is taken to have had.
+    const fn least_turns(&self) -> u64 {
+        self.most_turns.saturating_sub(TURNS_SAVED)
     }
 
     /// Removes the newest entry of the longest queue, if that queue would still not be shorter than the tenant's own; of the
@@ -67,7 +87,6 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         self.len -= 1;
         if queue.is_empty() {
             self.tenants.remove(tenant);
-            self.turns.retain(|waiting| waiting != tenant);
         }
         Some(removed)
     }
@@ -81,21 +100,26 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         self.pop_where(|_, _| true)
     }
 
-    /// The first entry of the first tenant in turn that has one which may go now. That tenant's next turn comes last.
+    /// The first entry that may go now of the tenant with the fewest turns that has one.
     pub(crate) fn pop_where(&mut self, may_go: impl Fn(&str, &T) -> bool) -> Option<T> {
-        let found = self.turns.iter().enumerate().find_map(|(at, tenant)| {
-            let mut entries = self.tenants.get(tenant)?.iter();
-            entries.find(|(_, entry)| may_go(tenant, entry)).map(|(key, _)| (at, *key))
-        });
-        let (at, key) = found?;
-        let tenant = self.turns.remove(at)?;
-        self.turns.push_back(tenant.clone());
+        let Self { tenants, turns, .. } = &*self;
+        let least = self.least_turns();
+        let had = |tenant: &String| turns.get(tenant).copied().unwrap_or_default().max(least);
+        let mut in_turn: Vec<_> = tenants.iter().collect();
+        in_turn.sort_by_key(|(tenant, _)| had(tenant));
+        let (tenant, key) = in_turn.into_iter().find_map(|(tenant, queue)| {
+            let (key, _) = queue.iter().find(|(_, entry)| may_go(tenant, entry))?;
+            Some((tenant.clone(), *key))
+        })?;
+        let had = had(&tenant) + 1;
+        self.most_turns = self.most_turns.max(had);
+        self.turns.insert(tenant.clone(), had);
         self.remove(&tenant, &key)
     }
 }
 
 /// How many of a limited number of seats each tenant has. A tenant may take one more only while it has fewer than are free, so
-/// that one tenant gets half of them at most, two get a third each, and there is always one for a tenant that has none.
+/// that one tenant gets half of them at most, a second one at most half of what is left, and so on.
 #[derive(Debug)]
 pub struct Shares {
     max: usize,
@@ -157,6 +181,24 @@ mod tests {
             [("alice", 1), ("bob", 9), ("alice", 2), ("alice", 3), ("alice", 4), ("alice", 5)]
         );
         assert_eq!(queue.len(), 0);
+    }
+
+    /// A tenant with a few orders at once is not held up by as many of a tenant with a long queue, and gains nothing by waiting.
+    #[test]
+    fn a_tenant_that_had_fewer_turns_catches_up_on_some_of_them() {
+        let mut queue = FairQueue::default();
+        (0..100).for_each(|n| assert!(queue.push("alice", n, "alice", 1000)));
+        let before: Vec<_> = (0..20).filter_map(|_| queue.pop()).collect();
+        assert_eq!(before, ["alice"; 20]);
+        (0..8).for_each(|n| assert!(queue.push("bob", n, "bob", 1000)));
+        let popped: Vec<_> = (0..12).filter_map(|_| queue.pop()).collect();
+        let (first, rest) = popped.split_at(4);
+        assert_eq!(first, ["bob"; 4]);
+        assert_eq!(
+            rest.iter().filter(|tenant| **tenant == "bob").count(),
+            4,
+            "then they take turns: {rest:?}"
+        );
     }
 
     #[test]

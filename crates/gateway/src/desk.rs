@@ -174,6 +174,8 @@ struct Inner {
     /// For requests that wait for an order.
     waits: Seats,
     wrong_keys: WrongKeys,
+    /// Set where other nodes accept orders into the same store.
+    neighbours: Option<limits::Neighbours>,
 }
 
 impl fmt::Debug for Desk {
@@ -211,6 +213,7 @@ impl Desk {
                 is_closing: watch::Sender::new(false),
                 waits: limits::waits(Limits::default().requests_max),
                 wrong_keys: WrongKeys::default(),
+                neighbours: None,
             }),
         }
     }
@@ -354,7 +357,7 @@ impl Desk {
     }
 
     async fn accept(&self, caller: &Caller, mut wish: Wish) -> Result<Accepted, Declined> {
-        let Inner { engine, clock, outbound, names, .. } = &*self.inner;
+        let Inner { engine, outbound, names, .. } = &*self.inner;
         let settings = &caller.tenant.settings;
         // A tenant's limits are about what the provider will be asked, whatever the order calls it.
         if let Some((kind, params)) =
@@ -382,13 +385,7 @@ impl Desk {
             trace: wish.trace,
         };
         self.check_host(settings, &wish.kind, &draft)?;
-        // Limits are for what is new: whoever repeats himself must get what is his.
-        let is_limited = settings.open_max.is_some() || settings.rate.is_some();
-        let mut reservation = None;
-        if is_limited && !engine.is_repeat(&wish.kind, &draft).await? {
-            reservation = self.reserve(settings)?;
-            caller.tenant.spend(clock.now()).map_err(|again_in| Declined::TooFast { again_in })?;
-        }
+        let reservation = self.admit(caller, &wish.kind, &draft).await?;
         let placed = engine.place(&wish.kind, draft).await?;
         self.note_shared(&placed, &decision);
         // From here on the order itself is counted.

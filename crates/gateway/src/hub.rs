@@ -8,7 +8,7 @@ use quittance_engine::OnCommit;
 use quittance_lifecycle::{Beat, Key, Order, Phase};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 /// How many events a slow watcher may lag behind before he misses some, and is told that he has.
 const EVENTS_KEPT: usize = 4096;
@@ -19,29 +19,51 @@ pub struct Hub {
     events: broadcast::Sender<Arc<Order>>,
     /// The open orders of those tenants who have a limit; bounded by those limits.
     open: Arc<Mutex<HashMap<String, HashSet<Key>>>>,
-    /// Places that are kept for orders that are being placed, by tenant.
-    reserved: Arc<Mutex<HashMap<String, usize>>>,
+    reserved: Arc<Reserved>,
     traces: Option<Traces>,
     latencies: Arc<Latencies>,
+}
+
+/// Places that are kept for orders that are being placed.
+#[derive(Debug, Default)]
+struct Reserved {
+    by_tenant: Mutex<HashMap<String, usize>>,
+    /// Sent to when a place is given back.
+    given_back: watch::Sender<()>,
 }
 
 /// A place among a tenant's open orders, given back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
-    reserved: Arc<Mutex<HashMap<String, usize>>>,
+    reserved: Arc<Reserved>,
     tenant: String,
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = reserved.get_mut(&self.tenant) {
+        let mut by_tenant = self.reserved.by_tenant.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = by_tenant.get_mut(&self.tenant) {
             *count -= 1;
             if *count == 0 {
-                reserved.remove(&self.tenant);
+                by_tenant.remove(&self.tenant);
             }
         }
+        drop(by_tenant);
+        self.reserved.given_back.send_replace(());
     }
+}
+
+/// What is found by a placement that needs a place among its tenant's open orders.
+#[derive(Debug)]
+pub(crate) enum OpenPlace {
+    Reserved(Reservation),
+    /// As many are open as may be.
+    Full {
+        open: usize,
+    },
+    /// The last places are kept for placements that are under way, of which some may come to nothing. This is notified when one
+    /// of them has ended.
+    Contested(watch::Receiver<()>),
 }
 
 impl fmt::Debug for Hub {
@@ -129,22 +151,41 @@ impl Hub {
         }
     }
 
+    /// The open orders of one tenant that are counted, as far as this node knows.
+    pub(crate) fn counted_of(&self, tenant: &str) -> HashSet<Key> {
+        self.open().get(tenant).cloned().unwrap_or_default()
+    }
+
+    /// What the store says is open of one tenant, against what was counted before it was asked. What this node wrote meanwhile is
+    /// in neither, and stays as it is.
+    pub(crate) fn recount_of(&self, tenant: &str, before: &HashSet<Key>, found: &HashSet<Key>) {
+        if let Some(counted) = self.open().get_mut(tenant) {
+            counted.retain(|key| found.contains(key) || !before.contains(key));
+            counted.extend(found);
+        }
+    }
+
     pub(crate) fn is_limited(&self, tenant: &str) -> bool {
         self.open().contains_key(tenant)
     }
 
     /// Keeps a place among this tenant's open orders for one that is about to be placed, unless there are as many as `most`: two
-    /// placements at the same moment must not both get the last place. Says how many are open if there is none.
-    pub(crate) fn reserve(&self, tenant: &str, most: usize) -> Result<Reservation, usize> {
+    /// placements at the same moment must not both get the last place.
+    pub(crate) fn reserve(&self, tenant: &str, most: usize) -> OpenPlace {
+        let Reserved { by_tenant, given_back } = &*self.reserved;
+        let given_back = given_back.subscribe();
         let mut open = self.open();
-        let mut reserved = self.reserved.lock().unwrap_or_else(PoisonError::into_inner);
-        let ahead = reserved.entry(tenant.to_owned()).or_default();
-        let count = open.entry(tenant.to_owned()).or_default().len() + *ahead;
-        if count >= most {
-            return Err(count);
+        let mut by_tenant = by_tenant.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = open.entry(tenant.to_owned()).or_default().len();
+        let ahead = by_tenant.get(tenant).copied().unwrap_or_default();
+        if open >= most {
+            return OpenPlace::Full { open };
         }
-        *ahead += 1;
-        Ok(Reservation { reserved: Arc::clone(&self.reserved), tenant: tenant.to_owned() })
+        if open + ahead >= most {
+            return OpenPlace::Contested(given_back);
+        }
+        *by_tenant.entry(tenant.to_owned()).or_default() += 1;
+        OpenPlace::Reserved(Reservation { reserved: Arc::clone(&self.reserved), tenant: tenant.to_owned() })
     }
 
     #[must_use]
@@ -180,4 +221,27 @@ fn is_collection(order: &Order) -> bool {
 /// Whether it counts against what its tenant may have open. What fills a pool of his is not of his doing.
 pub(crate) fn is_counted(order: &Order) -> bool {
     order.is_awaited() && order.terms.slot.is_none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A placement under way may come to nothing, or only join: the next one must not be refused for it.
+    #[tokio::test]
+    async fn a_place_that_is_kept_for_a_placement_under_way_is_waited_for_and_not_refused() {
+        let hub = Hub::new(["anna".to_owned()]);
+        let OpenPlace::Reserved(first) = hub.reserve("anna", 1) else { panic!("nothing is open") };
+        let OpenPlace::Contested(mut given_back) = hub.reserve("anna", 1) else {
+            panic!("nothing is open yet, and the only place is kept")
+        };
+        assert!(
+            matches!(hub.reserve("bert", 1), OpenPlace::Reserved(_)),
+            "another tenant has places of its own"
+        );
+        drop(first);
+        given_back.changed().await.expect("the hub is there");
+        assert!(matches!(hub.reserve("anna", 1), OpenPlace::Reserved(_)));
+        assert!(matches!(hub.reserve("anna", 0), OpenPlace::Full { open: 0 }));
+    }
 }

@@ -163,6 +163,34 @@ mod tests {
         }
     }
 
+    /// A code in no table is tried again for nothing; these stand in the documentation of the services.
+    #[test]
+    fn every_code_that_the_services_document_is_in_the_table() {
+        let of_all = "ERROR_KEY_DOES_NOT_EXIST ERROR_NO_SLOT_AVAILABLE ERROR_ZERO_CAPTCHA_FILESIZE ERROR_TOO_BIG_CAPTCHA_FILESIZE \
+            ERROR_ZERO_BALANCE ERROR_IP_NOT_ALLOWED ERROR_CAPTCHA_UNSOLVABLE ERROR_BAD_DUPLICATES ERROR_NO_SUCH_METHOD \
+            ERROR_IMAGE_TYPE_NOT_SUPPORTED ERROR_NO_SUCH_CAPCHA_ID ERROR_IP_BLOCKED ERROR_TASK_ABSENT ERROR_TASK_NOT_SUPPORTED \
+            ERROR_RECAPTCHA_INVALID_SITEKEY ERROR_METHOD_CALL";
+        let of_anticaptcha = "ERROR_INVISIBLE_RECAPTCHA ERROR_VISIBLE_RECAPTCHA ERROR_FAILED_LOADING_WIDGET \
+            ERROR_ALL_WORKERS_FILTERED ERROR_TEMPLATE_NOT_FOUND";
+        let of_capmonster = "ERROR_TOO_MUCH_REQUESTS ERROR_DOMAIN_NOT_ALLOWED ERROR_RECAPTCHA_TIMEOUT PROXY_CONNECT_REFUSED \
+            PROXY_BANNED PROXY_MISSING PROXY_NOT_AUTHORISED PROXY_READ_TIMEOUT WRONG_USERAGENT ERROR_TOKEN_EXPIRED";
+        let of_capsolver = "ERROR_SERVICE_UNAVALIABLE ERROR_RATE_LIMIT ERROR_INVALID_TASK_DATA ERROR_BAD_REQUEST \
+            ERROR_TASKID_INVALID ERROR_TASK_TIMEOUT";
+        for code in [of_all, of_anticaptcha, of_capmonster, of_capsolver]
+            .iter()
+            .flat_map(|codes| codes.split_whitespace())
+        {
+            assert!(Flavour::ALL.into_iter().all(|flavour| FaultCodes::of(flavour).is_known(code)), "{code}");
+        }
+        let class = |code: &str| FaultCodes::of(Flavour::TwoCaptcha).classify(code).class;
+        assert_eq!(class("ERROR_METHOD_CALL"), FaultClass::Caller);
+        assert_eq!(
+            class("ERROR_FAILED_LOADING_WIDGET"),
+            FaultClass::Unsolvable,
+            "the advice is to send a new task"
+        );
+    }
+
     #[test]
     fn the_operator_has_the_last_word_and_a_strange_code_is_kept() {
         let codes = FaultCodes::of(Flavour::CapMonster)

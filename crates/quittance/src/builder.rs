@@ -135,6 +135,24 @@ impl fmt::Debug for Builder {
     }
 }
 
+/// What callbacks are signed with.
+struct Secrets {
+    /// The store's own, from which the keys of orders follow, too.
+    of_store: [u8; 32],
+    /// All that this node knows of the store's.
+    known: Vec<[u8; 32]>,
+}
+
+/// The store has the last word: what this node remembers may be of another store. While the store cannot be asked, what is
+/// remembered counts.
+async fn agreed_secret(opened: &Opened, known: Option<[u8; 32]>) -> Result<[u8; 32], SecretError> {
+    let offered = known.map_or_else(secret::draw, Ok)?;
+    match (opened.secret(offered).await, known) {
+        (Err(_), Some(known)) => Ok(known),
+        (found, _) => found,
+    }
+}
+
 impl Builder {
     pub(crate) fn new() -> Self {
         Self {
@@ -271,7 +289,8 @@ impl Builder {
         let mut memory = StoreMemory::recall(opened.clone(), self.folder(), self.place.address());
         // A store that takes no writes just now must not keep a node from starting.
         let is_unsettled = memory.agree().await.unwrap_or(false);
-        let secrets = memory.secrets().to_vec();
+        let known = memory.secrets().to_vec();
+        let secrets = Secrets { of_store: agreed_secret(&opened, known.first().copied()).await?, known };
         let node = self
             .assemble(opened, spill, Arc::clone(&provider), callbacks.as_ref(), clock.clone(), secrets)
             .await?;
@@ -334,7 +353,7 @@ impl Builder {
         // Nothing comes in, and the file may be in use by the node that runs beside us.
         let spill = Arc::new(MemorySpill::default());
         let drawn = secret::draw().map_err(SecretError::from)?;
-        let secrets = vec![opened.secret_as_it_is(drawn).await?];
+        let secrets = Secrets { of_store: opened.secret_as_it_is(drawn).await?, known: Vec::new() };
         self.assemble(opened, spill, provider, None, FleetClock::default(), secrets).await
     }
 
@@ -374,7 +393,7 @@ impl Builder {
         provider: Arc<dyn Provider>,
         callbacks: Option<&Callbacks>,
         clock: FleetClock,
-        secrets: Vec<[u8; 32]>,
+        secrets: Secrets,
     ) -> Result<Quittance, StartError> {
         let is_shared = self.place.is_shared();
         let number = u64::from_le_bytes(secret::draw().map_err(SecretError::from)?);
@@ -401,10 +420,7 @@ impl Builder {
         for pattern in &self.allow {
             settings.targets.allow.push(HostPattern::parse(pattern)?);
         }
-        let of_store = match secrets.first() {
-            Some(secret) => *secret,
-            None => opened.secret(secret::draw().map_err(SecretError::from)?).await?,
-        };
+        let Secrets { of_store, known } = secrets;
         let secret = callbacks.and_then(|callbacks| callbacks.secret).unwrap_or(of_store);
         // It follows from the store's own secret, and not from one that the operator may change: keys must stay what they are.
         settings.keys.secret = Some(of_store);
@@ -412,7 +428,7 @@ impl Builder {
             let base = format!("{}{CALLBACK_PATH}", callbacks.public_url.trim_end_matches('/'));
             let address = CallbackAddress::new(base, secret);
             if callbacks.secret.is_none() {
-                address.set_secrets(secrets);
+                address.set_secrets(known);
             }
             settings.callback = Some(address);
         }
@@ -441,6 +457,7 @@ impl Builder {
             let desk = Desk::new(Arc::clone(&engine), provider, clock, tenants, hub, outbound);
             let desk = desk.with_roster(Arc::clone(&roster)).with_books(Arc::clone(&store));
             let desk = desk.with_requests_max(setup.settings.limits.requests_max);
+            let desk = if is_shared { desk.with_neighbours() } else { desk };
             Gateway::new(desk, setup.settings)
         });
         Ok(Quittance { engine, store, roster, number, gateway, running: Arc::default() })

@@ -214,11 +214,19 @@ impl Before {
     }
 }
 
-/// Whether the new store has another one. Addresses that providers were given must be known to whoever hears them.
+/// Whether the new store has another one. Addresses that providers were given must be known to the node that hears them, and the
+/// keys of orders follow from it. A store that somebody has only looked at has drawn one that nothing follows from yet.
 async fn copy_secret(from: &Opened, to: &Opened) -> Result<bool, CopyError> {
     let drawn = secret::draw().map_err(SecretError::from)?;
     let ours = from.secret(drawn).await?;
-    Ok(to.secret(ours).await? != ours)
+    if to.secret(ours).await? == ours {
+        return Ok(false);
+    }
+    let is_empty = to.store.list(Which::ALL, None, 1).await?.is_empty();
+    if is_empty {
+        to.replace_secret(ours).await?;
+    }
+    Ok(!is_empty)
 }
 
 /// All orders, page by page; what cannot be read is told by its key.

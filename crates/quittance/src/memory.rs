@@ -68,7 +68,11 @@ impl StoreMemory {
 
     /// Agrees with the store on the secrets. Says whether other nodes may know of more.
     pub(crate) async fn agree(&mut self) -> Result<bool, StoreError> {
-        let Some(mark) = self.mark_of_store(false).await? else { return Ok(false) };
+        let Some(mark) = self.mark_of_store(false).await? else {
+            // A store that one node has to itself keeps its own secret; what is remembered here is of another store.
+            self.secrets.clear();
+            return Ok(false);
+        };
         if !mark.secrets.is_empty() {
             self.learn(&mark);
             let is_other = self.is_other(&mark);

@@ -3,6 +3,8 @@
 
 use crate::secret;
 use quittance_lifecycle::Key;
+#[cfg(feature = "embedded")]
+use quittance_ports::Which;
 use quittance_ports::{MarkRequest, MemoryRoster, MemoryStore, Roster, Store, StoreError, StoreMark};
 use std::fmt;
 use std::io;
@@ -159,7 +161,14 @@ impl Opened {
         Ok(match &self.keeper {
             Keeper::Nobody => drawn,
             #[cfg(feature = "embedded")]
-            Keeper::Folder(dir, _, known) => {
+            Keeper::Folder(dir, store, known) => {
+                if !secret::is_kept_in(dir) && !store.list(Which::ALL, None, 1).await?.is_empty() {
+                    tracing::warn!(
+                        folder = %dir.display(),
+                        "the store has orders and its file `callback-secret` is gone, so a new secret is drawn: orders that are \
+                         placed again are not recognised and are bought again; restore the file from a backup"
+                    );
+                }
                 let secret = secret::kept_in(dir, drawn)?;
                 *known.get_or_init(|| secret)
             }
@@ -168,6 +177,21 @@ impl Opened {
             #[cfg(feature = "postgres")]
             Keeper::Postgres(store) => store.shared_secret(drawn).await?,
         })
+    }
+
+    /// Puts this secret in the place of the one that stands. The keys of orders follow from it, so it is only for a store without
+    /// orders.
+    pub(crate) async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), SecretError> {
+        match &self.keeper {
+            Keeper::Nobody => {}
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(dir, ..) => secret::replace_in(dir, &secret)?,
+            #[cfg(feature = "redis")]
+            Keeper::Redis(store) => store.replace_secret(secret).await?,
+            #[cfg(feature = "postgres")]
+            Keeper::Postgres(store) => store.replace_secret(secret).await?,
+        }
+        Ok(())
     }
 }
 

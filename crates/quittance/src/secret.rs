@@ -1,5 +1,5 @@
-//! The secret by which we know our own callback addresses. It is drawn once and kept beside the store: addresses that
-//! were given out before a restart must still be ours after it.
+//! The secret by which we know our own callback addresses, and under which the keys of orders are hashed. It is drawn once and kept
+//! beside the store: addresses that were given out before a restart must still be ours after it, and a repeat must be recognised.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -42,6 +42,15 @@ pub(crate) fn keep_again(dir: &Path, secret: [u8; 32]) -> io::Result<()> {
     keep(dir, NAME, &secret)
 }
 
+pub(crate) fn is_kept_in(dir: &Path) -> bool {
+    dir.join(NAME).exists()
+}
+
+/// From now on this is the secret of this directory.
+pub(crate) fn replace_in(dir: &Path, secret: &[u8; 32]) -> io::Result<()> {
+    keep(dir, NAME, secret)
+}
+
 /// Writes a file that nobody else may read. Written whole under another name first: a crash in the middle must not leave half of it.
 pub(crate) fn keep(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let draft = dir.join(format!("{name}.new"));
@@ -65,7 +74,8 @@ fn read(path: &Path) -> io::Result<Option<[u8; 32]>> {
     file.take(64).read_to_end(&mut found)?;
     let secret = found.try_into().map_err(|_| {
         let what = format!(
-            "{} must hold exactly 32 bytes: restore it, or delete it to draw a new one",
+            "{} must hold exactly 32 bytes: restore it from a backup. The keys of orders follow from it: with a new one, \
+             orders on record are not recognised when they are placed again, and are bought again",
             path.display()
         );
         io::Error::new(io::ErrorKind::InvalidData, what)

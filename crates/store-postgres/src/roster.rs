@@ -35,6 +35,15 @@ impl PostgresStore {
         self.secret(drawn).await.map_err(|trouble| trouble.while_doing(SHARING))
     }
 
+    /// Puts this secret in the place of the one that nodes share. The keys of orders follow from it, so it is only for a store
+    /// without orders.
+    pub async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), StoreError> {
+        let secret = &secret[..];
+        let params: Params<'_> = &[(&SECRET, Type::TEXT), (&secret, Type::BYTEA)];
+        let replaced = self.shared().ask(&self.shared().statements.replace_secret, params).await;
+        replaced.map(drop).map_err(|trouble| trouble.while_doing(SHARING))
+    }
+
     /// What all nodes have in common, if one of them has drawn it.
     pub async fn secret_as_it_is(&self) -> Result<Option<[u8; 32]>, StoreError> {
         let found = async {

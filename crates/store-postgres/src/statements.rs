@@ -33,6 +33,7 @@ pub(crate) struct Statements {
     pub(crate) write_sheet: String,
     pub(crate) secret: String,
     pub(crate) share_secret: String,
+    pub(crate) replace_secret: String,
     pub(crate) mark: String,
     pub(crate) epoch: String,
     pub(crate) renew: String,
@@ -83,6 +84,7 @@ impl Statements {
             write_sheet: number(WRITE_SHEET),
             secret: say("SELECT secret FROM {schema}.secrets WHERE name = $1::text"),
             share_secret: say(SHARE_SECRET),
+            replace_secret: say(REPLACE_SECRET),
             mark: number(MARK),
             epoch: say(EPOCH),
             renew: say(
@@ -273,6 +275,10 @@ WITH drawn AS (
     INSERT INTO {schema}.secrets (name, secret) VALUES ($1::text, $2::bytea) ON CONFLICT (name) DO NOTHING RETURNING secret
 )
 SELECT secret FROM drawn UNION ALL SELECT secret FROM {schema}.secrets WHERE name = $1::text LIMIT 1";
+
+const REPLACE_SECRET: &str = "
+INSERT INTO {schema}.secrets (name, secret) VALUES ($1::text, $2::bytea)
+ON CONFLICT (name) DO UPDATE SET secret = excluded.secret";
 
 #[cfg(test)]
 mod tests {

@@ -128,6 +128,16 @@ impl RedisStore {
         found.await.map_err(|trouble| trouble.unavailable("agreeing on a secret"))
     }
 
+    /// Puts this secret in the place of the one that nodes share. The keys of orders follow from it, so it is only for a store
+    /// without orders.
+    pub async fn replace_secret(&self, secret: [u8; 32]) -> Result<(), StoreError> {
+        let inner = self.inner();
+        let mut set = redis::cmd("SET");
+        set.arg(inner.layout.name(FIRST, "secret")).arg(&secret[..]);
+        let set = inner.ask(&set).await;
+        set.map(drop).map_err(|trouble| trouble.unavailable("replacing the secret of the store"))
+    }
+
     /// How many requests its calls have sent: for whoever wants to know what a step costs.
     #[must_use]
     pub fn round_trips(&self) -> u64 {

@@ -280,6 +280,57 @@ mod tests {
         says(&tenants(&alone), State::Note, "tenant new --admin");
     }
 
+    #[test]
+    fn tenants_without_limits_are_named_with_what_holds_for_them() {
+        let key = "0123456789abcdef0123456789abcdef";
+        let other = "0123456789abcdef0123456789abcdee";
+        let place = Place::empty().set(&[
+            "tenant.free.key_env=A",
+            "tenant.set.key_env=B",
+            "tenant.set.rate=10/s",
+            "tenant.set.open_max=5",
+        ]);
+        let found = tenants(&place.env(&[("A", key), ("B", other)]).load().unwrap());
+        let words =
+            "free without `rate` or `open_max`: at most 5000 open orders and 100 a second, 2500 at once";
+        says(&found, State::Note, words);
+        let notes = named(&found, State::Note);
+        assert!(!notes.iter().any(|what| what.contains("set without")), "{notes:?}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_and_a_file_that_other_users_can_read_are_told() {
+        use std::os::unix::fs::PermissionsExt;
+        let place = Place::empty();
+        let (folder, key) = (place.path("orders"), place.path("key"));
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(&key, "0123456789abcdef0123456789abcdef").unwrap();
+        let settings = [
+            format!("store.url=embedded:{}", folder.display()),
+            format!("tenant.a.key_file={}", key.display()),
+        ];
+        let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+        let config = config_with(&settings);
+        let set = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for (of_folder, of_key) in [(0o777, 0o644), (0o701, 0o604)] {
+            set(&folder, of_folder);
+            set(&key, of_key);
+            let found = permissions(&config);
+            says(&found, State::Bad, "orders, where orders and answers are: `chmod 700` it");
+            says(
+                &found,
+                State::Bad,
+                "key holds a secret, and other users of this machine can read it: `chmod 600` it",
+            );
+        }
+        set(&folder, 0o700);
+        set(&key, 0o600);
+        assert!(permissions(&config).is_empty());
+    }
+
     #[cfg(unix)]
     #[test]
     fn too_few_files_are_told() {

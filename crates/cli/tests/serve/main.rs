@@ -7,6 +7,7 @@ mod alerts;
 mod house;
 mod pools;
 mod secrets;
+mod strangers;
 mod systemd;
 mod tls;
 

@@ -11,6 +11,7 @@ pub(crate) mod fleet;
 mod forgets;
 mod herd;
 mod judge;
+mod keys;
 mod load;
 mod looks;
 mod lost;

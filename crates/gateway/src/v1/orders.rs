@@ -207,7 +207,11 @@ pub(super) async fn list(
     let Asked { which, after, limit } = asked;
     let which = which.of(caller.tenant.name());
     let (root, list) = (room.desk.outbound().settings().root_secret, CursorOf(which));
-    let not_ours = || Refused::bad("after", "`after` is the `next` of the page before, of the same list.");
+    let not_ours = || {
+        let why = "`after` must be the `next` of the page before, of the same list: the same key, `status` and store. Leave it \
+                   out to begin again.";
+        Refused::bad("after", why)
+    };
     let after = match after {
         Some(cursor) => Some(list.open(&root, &cursor).ok_or_else(not_ours)?),
         None => None,

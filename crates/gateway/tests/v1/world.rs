@@ -72,6 +72,11 @@ impl Room {
         Self::build(tenants, true, GatewaySettings::default(), None).await
     }
 
+    /// With these tenants, and what the operator has set.
+    pub(crate) async fn limited(tenants: Vec<TenantSettings>, settings: GatewaySettings) -> Self {
+        Self::build(tenants, true, settings, None).await
+    }
+
     /// With an anna, and what the operator has set.
     pub(crate) async fn set(settings: GatewaySettings) -> Self {
         Self::build(vec![TenantSettings::new("anna", KeyDigest::of(ANNA))], true, settings, None).await
@@ -139,7 +144,7 @@ impl Room {
             outbound,
         );
         let desk = desk.with_roster(roster).with_books(Arc::clone(&store) as Arc<dyn Store>);
-        let gateway = Gateway::new(desk, set);
+        let gateway = Gateway::new(desk.with_requests_max(set.limits.requests_max), set);
         tokio::spawn(gateway.serve(listener, None));
         Self { address, engine, provider, store_is_away, gateway, clock, store, worker }
     }
@@ -166,6 +171,34 @@ impl Room {
         );
         let desk = desk.with_roster(Arc::clone(roster)).with_books(Arc::clone(&self.store) as Arc<dyn Store>);
         Gateway::new(desk, settings)
+    }
+
+    /// Another node on the same orders, for the same callers, which carries nothing out: its gateway, and where it listens.
+    pub(crate) async fn twin(&self, tenants: Vec<TenantSettings>) -> (Gateway, SocketAddr) {
+        let world = World {
+            store: Arc::clone(&self.store) as Arc<dyn Store>,
+            provider: Arc::clone(&self.provider) as Arc<dyn Provider>,
+            clock: Arc::clone(&self.clock) as Arc<dyn Clock>,
+            spill: Arc::new(MemorySpill::default()),
+            courier: Arc::new(MemoryCourier::default()),
+            roster: Arc::clone(self.gateway.desk().roster()),
+        };
+        let hub = Hub::new(tenants.iter().map(|tenant| tenant.name.clone()));
+        let mut settings = Settings::new(2, quittance_catalog::kind);
+        settings.on_commit = Some(hub.on_commit());
+        let desk = Desk::new(
+            Arc::new(Engine::new(world, settings)),
+            Arc::clone(&self.provider) as Arc<dyn Provider>,
+            Arc::clone(&self.clock) as Arc<dyn Clock>,
+            Tenants::new(tenants, None),
+            hub,
+            self.gateway.desk().outbound().clone(),
+        );
+        let gateway = Gateway::new(desk.with_neighbours(), GatewaySettings::default());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(gateway.serve(listener, None));
+        (gateway, address)
     }
 
     /// A node's card, as it is by now.

@@ -1,13 +1,14 @@
 //! Moving orders from one store to another: nothing is lost on the way, nothing is written to a store that was left, and
 //! whoever is interrupted begins again.
 
+use crate::room::{Room, eventually};
 use quittance::copy::{CopyError, Progress, copy, survey};
 use quittance::lifecycle::{Order, Tally, Timestamp};
 use quittance::sheet::SHEETS_MAX;
 use quittance::{
     Card, Day, Goal, Line, Opened, Place, PoolSheet, PoolSpec, Quittance, Sheet, Spent, StartError,
 };
-use quittance::{TrustSheet, Vitals, Which};
+use quittance::{TrustSheet, Turnstile, Vitals, Which};
 use quittance_pool::Trust;
 use quittance_ports::conformance::samples;
 use quittance_ports::{Commit, SheetWritten, Version};
@@ -316,4 +317,54 @@ async fn a_store_is_not_moved_to_itself_whatever_it_is_called() {
     assert!(matches!(error, CopyError::SameStore), "{error}");
     assert_eq!(from.roster.sealed().await.unwrap(), None, "it is as it was");
     assert_eq!(from.roster.filling().await.unwrap(), None);
+}
+
+/// The key under which an order with this idempotency key stands on this node, once it has its answer.
+async fn key_of(node: &Quittance, idempotency_key: &str) -> quittance::Key {
+    let order = Turnstile::new("0x4AAAAAAADnPIDROrmt1Wwj", "https://shop.example.com/");
+    let ticket = node.place(order.idempotency_key(idempotency_key)).await.unwrap();
+    ticket.wait().await.unwrap();
+    ticket.order()
+}
+
+/// The keys of orders are hashed under a secret of the store, so that nobody finds out by a dictionary what was ordered. A move
+/// takes the secret along, also where the new store has drawn one because somebody has looked at it.
+#[tokio::test]
+async fn the_keys_of_orders_follow_from_a_secret_that_lives_as_long_as_they_do() {
+    let room = Room::new(quittance::Profile::TwoCaptcha).await;
+    let first = room.polling().await;
+    let key = key_of(&first, "job-1").await;
+    assert_ne!(
+        key,
+        quittance::Key::chosen(quittance::DEFAULT_TENANT, "job-1"),
+        "anybody could compute that one"
+    );
+    first.stop().await;
+    drop(first);
+    // The last handle on a store goes when its tasks have gone.
+    let again = eventually("a restart", async || room.builder().start().await.ok()).await;
+    assert_eq!(key_of(&again, "job-1").await, key, "the same after a restart");
+    again.stop().await;
+    drop(again);
+
+    let (dir, place_after, to) = place().await;
+    drop(to);
+    let look = async || Quittance::builder().place(place_after.clone()).open().await.ok();
+    drop(eventually("a look", look).await);
+    let other = room.builder().place(Place::Memory).start().await.unwrap();
+    assert_ne!(key_of(&other, "job-1").await, key, "another store, another key");
+    other.stop().await;
+    let to = eventually("the new store", async || place_after.open().await.ok()).await;
+    let from = eventually("the old store", async || Place::Embedded(room.store()).open().await.ok()).await;
+    let copied = copy(&from, &to, ADDRESS, &mut |_| ()).await.unwrap();
+    assert!(copied.is_complete() && !copied.other_secret, "{copied:?}");
+    drop((from, to));
+    // A folder in which a node remembers the secrets of a shared store that it used before.
+    let home = tempfile::tempdir().unwrap();
+    std::fs::write(home.path().join("callback-secrets"), [5; 64]).unwrap();
+    let moved = async || room.builder().embedded(dir.path()).home(home.path()).start().await.ok();
+    let moved = eventually("a start on the new store", moved).await;
+    assert_eq!(key_of(&moved, "job-1").await, key, "the same in the store that it moved to");
+    moved.stop().await;
+    assert_eq!(room.ledger().totals.accepted, 2, "once here, and once for the store in memory");
 }

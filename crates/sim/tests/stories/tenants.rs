@@ -196,3 +196,50 @@ fn an_unlisted_code_that_orders_of_two_methods_meet_slows_the_provider() {
         "tenants that differ, too"
     );
 }
+
+/// All that a hostile tenant can do at once: hanging webhooks, 2,000 orders in the queue, and orders that are rejected with an
+/// unlisted code. Of its submits at most one goes before another tenant's, and of its webhooks none.
+#[test]
+fn beside_a_hostile_tenant_another_tenants_orders_and_webhooks_go_in_their_turn() {
+    let world = world();
+    let node = node_with(&world, |settings| {
+        (settings.is_shared, settings.sparing.submit_interval) = (true, Duration::from_millis(100));
+    });
+    let mut of_alice = Vec::new();
+    let mut place = |site: String, url: Option<String>| {
+        let caller = node.begins(of("alice", turnstile(&site)));
+        world.after_ms(1);
+        if let Some(url) = url {
+            world.post.on_call(&url, &[Taking::Hangs; 8]);
+            listens(&node, caller.key(), &url);
+        }
+        of_alice.push(site);
+    };
+    for n in 0..600 {
+        let site = format!("hung-{n}");
+        world.provider.solves(&site, 5);
+        place(site, Some(format!("https://h{}.example.com/{n}", n % 20)));
+        if n % 3 == 0 {
+            let site = format!("odd-{n}");
+            world.provider.on_submit(&site, &[UNLISTED; 10]);
+            place(site, None);
+        }
+    }
+    (0..1_200).for_each(|n| place(format!("crowd-{n}"), None));
+    world.after(30);
+    for n in 0..10 {
+        let (site, url) = (format!("bob-{n}"), format!("https://bob.example.com/{n}"));
+        world.provider.solves(&site, 1);
+        let begun = world.now();
+        let caller = node.asks(of("bob", turnstile(&site)));
+        listens(&node, caller.key(), &url);
+        world.after(20);
+        let sent = world.provider.submitted_at(&site)[0];
+        let ahead = of_alice.iter().flat_map(|site| world.provider.submitted_at(site));
+        let ahead = ahead.filter(|at| *at > begun && *at < sent).count();
+        assert!(ahead <= 1, "{site}: {ahead} submits of another tenant went first");
+        let (told, called) = (caller.told_at().expect("it was solved"), world.post.calls_to(&url));
+        assert!(called.first().is_some_and(|at| at.abs_diff(told) < 200), "{site} {told}: {called:?}");
+    }
+    assert_eq!(node.engine.provider_state(), ProviderState::Ok);
+}

@@ -139,8 +139,9 @@ pub(super) static ROWS: &[Setting] = &[
     optional(
         "tenant.*.open_max",
         SOME,
-        "how many of his orders may be open at once, on all nodes; each counts every 10 s, so a fleet may go over it for a \
-         moment; absent: 5000",
+        "how many of its orders may be open at once, on all nodes: exact on one; of several, each counts the orders of all in the \
+         store before it accepts one (with more than 256, twice a second), so only orders that they accept at the same moment can \
+         go over it; absent: 5000",
     ),
     optional(
         "tenant.*.balance",

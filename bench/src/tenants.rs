@@ -1,0 +1,55 @@
+//! What one tenant can take from another: the waits of a quiet tenant alone, and then beside a hostile one, in one run against one
+//! node and one mock provider that takes ten submits a second.
+
+mod hostile;
+mod node;
+mod quiet;
+
+use crate::table::{Aim, Row, Unit};
+use crate::{Scale, say};
+use hostile::Hostile;
+use node::Node;
+use quiet::Waits;
+
+const SECTION: &str = "tenants";
+/// No wait of the quiet tenant may become longer than so many times what it was.
+const AIM: f64 = 2.0;
+
+pub(crate) fn run(scale: &Scale) -> Vec<Row> {
+    let node = Node::start(scale);
+    let rounds = usize::try_from(scale.of(100, 40)).expect("a small number");
+    say("tenants: the quiet tenant alone");
+    // The first ones are for the caches and the connections.
+    _ = quiet::measure(&node, 5);
+    let alone = quiet::measure(&node, rounds);
+    say("tenants: the hostile tenant comes");
+    let hostile = Hostile::start(&node);
+    hostile.wait_until_settled();
+    say("tenants: the quiet tenant beside it");
+    let before = (node.provider.totals(), hostile.counts());
+    let beside = quiet::measure(&node, rounds);
+    let after = (node.provider.totals(), hostile.counts());
+    let mut rows: Vec<Row> =
+        alone.into_iter().zip(beside).flat_map(|(alone, beside)| compare(&alone, &beside)).collect();
+    let count = |what: &str, amount: u64| Row::new(SECTION, what, amount as f64, Unit::Count);
+    let codes = |totals: &quittance_simulator::Totals| totals.faults.get("code").copied().unwrap_or_default();
+    rows.extend([
+        count("hostile: orders placed", after.1.placed),
+        count("  webhook deliveries begun that never end, meanwhile", after.1.hung - before.1.hung),
+        count("  requests that waited, at the end", after.1.waiting),
+        count("  live streams held and not read, at the end", after.1.streams),
+        count("  rejected with an unlisted code, meanwhile", codes(&after.0) - codes(&before.0)),
+        count("  tasks that the provider took, meanwhile, of both", after.0.accepted - before.0.accepted),
+    ]);
+    rows
+}
+
+fn compare(alone: &Waits, beside: &Waits) -> [Row; 2] {
+    let row = |what: String, alone: f64, beside: f64| {
+        Row::new(SECTION, what, beside, Unit::Micros).against(alone, "alone").aim(Aim::AtMost(AIM))
+    };
+    [
+        row(format!("{}, median", beside.what), alone.at(50), beside.at(50)),
+        row("  p99".to_owned(), alone.at(99), beside.at(99)),
+    ]
+}
