@@ -68,7 +68,7 @@ impl Hostile {
         let is_settled =
             |counts: Counts| counts.placed >= ORDERS && counts.hung >= 32 && counts.waiting >= 32;
         while !is_settled(self.counts()) {
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::park_timeout(Duration::from_millis(100));
         }
     }
 

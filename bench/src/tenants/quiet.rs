@@ -84,7 +84,7 @@ fn body(answer: &str) -> &str {
 /// Where the answer is not what was wanted, the round never ends, and counts as the longest.
 async fn never(what: &str, answer: &str) {
     crate::say(&format!("tenants: {what} was answered: {}", answer.replace("\r\n", " ")));
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 async fn classic(to: SocketAddr, n: usize) {
