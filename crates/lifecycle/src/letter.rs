@@ -124,11 +124,9 @@ impl Order {
     /// What was paid for answers that were bought for this order, in all lives that it remembers.
     #[must_use]
     pub fn spent(&self) -> PriceSum {
-        let is_answered =
-            |attempt: &Attempt| matches!(attempt.progress, Progress::Answered | Progress::Spare { .. });
         let mut spent = PriceSum::default();
         for attempt in self.attempts.iter().filter(|attempt| attempt.made_for.is_none()) {
-            if attempt.cost.is_some() || is_answered(attempt) {
+            if attempt.cost.is_some() || attempt.is_unpriced() {
                 spent.add(attempt.cost);
             }
         }
