@@ -4,7 +4,7 @@
 use crate::afterwards::Telling;
 use crate::answer::PriceSum;
 use crate::event::Event;
-use crate::order::{Attempt, DeadCause, Order, Phase, Progress};
+use crate::order::{DeadCause, Order, Phase, Progress};
 use crate::policy::Policy;
 use crate::time::Timestamp;
 use crate::transition::{Decision, transition};

@@ -26,8 +26,8 @@ pub use roster::{
     Card, Demand, Finding, MemoryRoster, Reach, Roll, Roster, Signed, StoreMark, Verdict, Vitals,
 };
 pub use sheet::{
-    AlertNote, AlertSheet, BulkSheet, Deed, LevelShown, Mark, PoolSheet, PoolSpec, Sheet, SheetFound,
-    SheetWritten, Spent, TrustSheet,
+    AlertNote, AlertSheet, BulkSheet, Deed, LevelShown, Mark, PoolSheet, PoolSpec, PriceBasis, Reserved,
+    Sheet, SheetFound, SheetWritten, Spent, TrustSheet,
 };
 pub use spill::{Arrival, Spill, SpillError};
 pub use store::{

@@ -152,6 +152,7 @@ impl Any {
             earliest: self.moment(),
             expires: self.maybe(Self::moment),
             cost: self.maybe(Self::wide).map(Money),
+            unpriced_since: self.maybe(Self::moment),
         }
     }
 
