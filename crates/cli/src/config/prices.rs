@@ -4,7 +4,7 @@
 use super::Config;
 use super::types::ProviderConfig;
 use quittance_catalog::{PriceList, price_list};
-use quittance_lifecycle::Money;
+use quittance_lifecycle::{Money, Unsolvable};
 use std::collections::BTreeMap;
 
 /// What all money is in where there is no provider.
@@ -14,6 +14,11 @@ impl ProviderConfig {
     /// The list that ships for this service, if its prices are in the currency of the account.
     pub(crate) fn price_list(&self) -> Option<&'static PriceList> {
         price_list(self.dialect.name()).filter(|list| list.currency == self.currency)
+    }
+
+    /// Whether the service charges what it could not solve, whatever the currency.
+    pub(crate) fn unsolvable(&self) -> Unsolvable {
+        price_list(self.dialect.name()).map_or(Unsolvable::NotKnown, |list| list.unsolvable)
     }
 }
 
