@@ -103,8 +103,12 @@ pub(crate) async fn run(
             summary.add(&entry);
             rendered += &match form {
                 Form::Text => entry.line(),
-                Form::Json => format!("{}\n", Value::Object(told.clone())),
-                Form::Csv => entry.row(),
+                Form::Json => {
+                    let mut told = told.clone();
+                    told.insert("currency".to_owned(), Value::String(summary.currency.clone()));
+                    format!("{}\n", Value::Object(told))
+                }
+                Form::Csv => entry.row(&summary.currency),
             };
             if let Some(comparison) = &mut comparison {
                 comparison.see(entry);

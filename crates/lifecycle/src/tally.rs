@@ -85,7 +85,7 @@ tally! {
     unpriced,
     /// Attempts among the unpriced whose price became known on the same day: they are in the cost after all.
     priced_late,
-    /// Attempts whose price is known, those that cost nothing included.
+    /// Attempts that were charged at a price that is known, and answers that are known to be free.
     priced,
     /// What the attempts cost whose price is known, in millionths.
     cost_micros,

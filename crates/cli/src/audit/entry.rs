@@ -30,8 +30,10 @@ pub(super) struct Entry {
     pub(super) sent_ms: u64,
     pub(super) why: String,
     pub(super) state: String,
-    /// `None`: not known, or there is no answer.
+    /// `None`: not known, or it is being worked on.
     pub(super) cost_micros: Option<u64>,
+    /// It was charged, or may have been, and the price is not known.
+    pub(super) unpriced: bool,
     pub(super) who: String,
     pub(super) possible_double: bool,
 }
@@ -58,7 +60,7 @@ impl Entry {
     fn cost(&self) -> String {
         match self.cost_micros {
             Some(micros) => money::render(Money(micros)),
-            None if self.is_answered() => "not known".into(),
+            None if self.unpriced => "not known".into(),
             None => "-".into(),
         }
     }
@@ -96,13 +98,14 @@ impl Entry {
             "state",
             "cost",
             "cost_micros",
+            "currency",
             "why",
             "who",
             "possible_double",
         ])
     }
 
-    pub(super) fn row(&self) -> String {
+    pub(super) fn row(&self, currency: &str) -> String {
         csv::row([
             self.sent_at.as_str(),
             &self.key,
@@ -115,6 +118,7 @@ impl Entry {
             &self.state,
             &self.cost_micros.map(|micros| money::render(Money(micros))).unwrap_or_default(),
             &self.cost_micros.map(|micros| micros.to_string()).unwrap_or_default(),
+            currency,
             &self.why,
             &self.who,
             if self.possible_double { "true" } else { "false" },
@@ -133,7 +137,7 @@ pub(super) mod tests {
             "key": "3f".repeat(32), "id": "1", "tenant": "anna", "kind": "turnstile", "site": "shop.example.com",
             "provider": "main", "attempt": 1, "task": task, "sent_at": "2026-11-16T14:00:00.000Z",
             "sent_ms": 1_794_837_600_000_u64, "why": "the first of the order", "state": "answered", "cost": "0.00299",
-            "cost_micros": 2990, "who": "anna, and whoever joined", "taken_by": null, "possible_double": false,
+            "cost_micros": 2990, "unpriced": false, "who": "anna, and whoever joined", "taken_by": null, "possible_double": false,
         });
         Entry::read(told.as_object().unwrap()).unwrap()
     }
@@ -142,8 +146,8 @@ pub(super) mod tests {
     fn an_entry_is_one_line_whatever_its_words_are() {
         let evil = Entry { site: "a\u{1b}[2J\nb".into(), task: Some("=1+1".into()), ..answered("7") };
         assert_eq!(evil.line().matches('\n').count(), 1);
-        assert!(!evil.line().contains('\u{1b}') && evil.row().contains("'=1+1"), "{}", evil.row());
-        assert_eq!(evil.row().matches('\n').count(), 1);
+        assert!(!evil.line().contains('\u{1b}') && evil.row("USD").contains("'=1+1"), "{}", evil.row("USD"));
+        assert_eq!(evil.row("USD").matches('\n').count(), 1);
         let line = answered("7").line();
         let (begin, rest) = line.split_once("  answered  ").unwrap();
         assert_eq!(begin, "2026-11-16T14:00:00.000Z    0.00299");
@@ -153,6 +157,6 @@ pub(super) mod tests {
              whoever joined\n"
         );
         let columns = |line: String| csv::read(&line).unwrap().len();
-        assert_eq!(columns(Entry::heading()), columns(evil.row()));
+        assert_eq!(columns(Entry::heading()), columns(evil.row("USD")));
     }
 }

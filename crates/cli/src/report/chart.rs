@@ -3,9 +3,12 @@
 use super::shown::is_day;
 use super::told::{Report, Sums};
 use crate::output::harmless;
+use quittance::lifecycle::PriceSum;
 use std::fmt::Write;
 
-const MEASURES: [(&str, &str); 3] = [("spent", "cost_micros"), ("saved", "saved_micros"), ("asked", "asked")];
+const SPENT: &str = "cost_micros";
+const ASKED: &str = "asked";
+const MEASURES: [(&str, &str); 3] = [("spent", SPENT), ("saved", "saved_micros"), ("asked", ASKED)];
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 /// How wide it is where nobody says.
 const WIDTH: usize = 80;
@@ -23,6 +26,20 @@ impl Bar {
     fn sum(&self, name: &str) -> u64 {
         self.sums.iter().fold(0, |sum, sums| sum.saturating_add(sums.count(name)))
     }
+
+    /// What stands behind the bar.
+    fn words(&self, name: &str, currency: &str) -> String {
+        let mut all = PriceSum::default();
+        self.sums.iter().for_each(|sums| all += money(sums, name));
+        if name == ASKED { self.sum(name).to_string() } else { all.words(currency) }
+    }
+}
+
+/// A sum of money, and how many prices are missing from it. Usage does not count the prices that are missing from what was saved.
+fn money(sums: &Sums, name: &str) -> PriceSum {
+    let not_known = u64::from(!sums.is_known(name));
+    let unpriced = if name == SPENT { sums.count("unpriced").max(not_known) } else { not_known };
+    PriceSum { sum: sums.amount(name), unpriced }
 }
 
 pub(super) fn draw(report: &Report, width: Option<usize>, is_utf8: bool) -> String {
@@ -34,8 +51,10 @@ pub(super) fn draw(report: &Report, width: Option<usize>, is_utf8: bool) -> Stri
     let mut text = String::new();
     for (called, name) in MEASURES {
         _ = writeln!(text, "{called}, by {by}");
-        text += &drawn(&bars, called, name, width.unwrap_or(WIDTH), is_utf8);
-        _ = writeln!(text, "in all {}\n", report.all.shown(called));
+        let currency = harmless(&report.currency);
+        text += &drawn(&bars, name, &currency, width.unwrap_or(WIDTH), is_utf8);
+        let all = Bar { name: String::new(), sums: vec![report.all.clone()] };
+        _ = writeln!(text, "in all {}\n", all.words(name, &currency));
     }
     text.truncate(text.len() - 1);
     text
@@ -68,12 +87,8 @@ fn shortened(name: &str) -> String {
     name.chars().take(NAME_MAX - 2).chain("..".chars()).collect()
 }
 
-fn drawn(bars: &[Bar], called: &str, name: &str, width: usize, is_utf8: bool) -> String {
-    let value = |bar: &Bar| {
-        let mut sums = Sums::default();
-        sums.0.insert(name.to_owned(), bar.sum(name).into());
-        sums.shown(called)
-    };
+fn drawn(bars: &[Bar], name: &str, currency: &str, width: usize, is_utf8: bool) -> String {
+    let value = |bar: &Bar| bar.words(name, currency);
     let widest = |of: &dyn Fn(&Bar) -> String| {
         bars.iter().map(|bar| of(bar).chars().count()).max().unwrap_or_default()
     };
@@ -141,6 +156,24 @@ mod tests {
         assert!(lines.iter().all(|line| line.chars().count() <= 60), "{text}");
         let plain = draw(&report, Some(60), false);
         assert!(plain.is_ascii() && plain.contains("carl  #"), "{plain}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_zero_and_money_has_its_currency() {
+        let told = json!({
+            "currency": "EUR", "all": { "asked": 3, "cost_micros": 2_990, "unpriced": 2, "saved_micros": null },
+            "rows": [
+                { "tenant": "anna", "asked": 2, "cost_micros": 2_990, "unpriced": 1, "saved_micros": null },
+                { "tenant": "bert", "asked": 1, "cost_micros": null, "unpriced": 1, "saved_micros": 0 },
+            ],
+        });
+        let text = draw(&Report::read(told, &[By::Tenant]).unwrap(), Some(80), false);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].starts_with("anna") && lines[1].ends_with("at least 0.00299 EUR"), "{text}");
+        assert!(lines[2].starts_with("bert") && lines[2].ends_with("not known"), "{text}");
+        assert_eq!(lines[3], "in all at least 0.00299 EUR", "{text}");
+        assert!(lines[6].ends_with("not known") && lines[7].ends_with("0 EUR"), "{text}");
+        assert_eq!((lines[8], *lines.last().unwrap()), ("in all not known", "in all 3"), "{text}");
     }
 
     #[test]

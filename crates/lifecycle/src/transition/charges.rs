@@ -25,8 +25,9 @@ impl Step {
             (Some(cost), before) => {
                 attempt.cost = Some(cost);
                 let Money(counted) = before.unwrap_or_default();
+                let is_priced = cost != Money(0) || attempt.progress == Progress::Answered;
                 self.tally.cost_micros += cost.0.saturating_sub(counted);
-                self.tally.priced += u64::from(before.is_none());
+                self.tally.priced += u64::from(is_priced && counted == 0);
                 self.is_unpriced_no_more(number);
             }
             (None, None) if attempt.unpriced_since.is_none() => {
