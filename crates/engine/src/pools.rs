@@ -161,7 +161,8 @@ impl Engine {
     fn show_pool(&self, sheet: PoolSheet, roll: &Roll) -> PoolShown {
         let terms = self.pool_terms(&sheet.spec).ok();
         let sheet = sheet.in_currency(&self.settings.currency);
-        let price = terms.as_ref().and_then(|terms| money::price(&sheet, self.price_basis(terms), terms.price));
+        let price =
+            terms.as_ref().and_then(|terms| money::price(&sheet, self.price_basis(terms), terms.price));
         PoolShown {
             target: terms.as_ref().map(|terms| terms.target),
             price,

@@ -45,7 +45,7 @@ impl State {
 
 pub(crate) const SPOILED: &str = "it spoiled untaken, and is wasted";
 /// Why it reached no caller yet.
-const UNCOLLECTED: &str = "no caller has come for it yet";
+const UNCOLLECTED: &str = "no caller has been given it yet";
 
 /// Where the answer went.
 #[derive(Clone, Debug, PartialEq, Eq)]

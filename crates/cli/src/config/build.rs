@@ -14,7 +14,8 @@ use super::pools::{self, pools};
 use super::secret::{CallerKey, Credential};
 use super::store::StoreConfig;
 use super::types::{
-    CallbacksOut, EngineLimits, KindOverride, KindTable, LogConfig, ProviderConfig, ReuseEntry, ReuseRules, TlsConfig,
+    CallbacksOut, EngineLimits, KindOverride, KindTable, LogConfig, ProviderConfig, ReuseEntry, ReuseRules,
+    TlsConfig,
 };
 use super::value::{Value, signal_word};
 use quittance_engine::Targets;

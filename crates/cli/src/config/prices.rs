@@ -101,6 +101,15 @@ mod tests {
         assert_eq!(own.get("recaptcha_v3"), Some(&Money(2_000)));
         assert_eq!(own.get("recaptcha_v3+enterprise"), None, "what the operator says is for all of the kind");
         assert_eq!(own.get("recaptcha_v2+enterprise"), Some(&Money(1_000)));
+        let variant =
+            "profile = \"capsolver\"\nprotocol = \"json\"\n[prices]\n\"recaptcha_v2+enterprise\" = 0.009";
+        let variant = config(variant).price_table();
+        assert_eq!(
+            variant.get("recaptcha_v2+enterprise"),
+            Some(&Money(9_000)),
+            "a variant has a price of its own"
+        );
+        assert_eq!(variant.get("recaptcha_v2"), Some(&Money(800)), "and leaves the others as they are");
         let flat = config("profile = \"captchaai\"");
         assert!(flat.price_table().is_empty(), "threads are sold at a flat price");
         assert!(flat.price_source().contains("flat"), "{}", flat.price_source());

@@ -75,18 +75,25 @@ impl Kept {
     pub(super) fn affordable(&self, sheet: &PoolSheet) -> Affordable {
         let Some(budget) = self.spec.budget else { return Affordable::NoBudget };
         let Some(price) = self.price(sheet) else {
-            let none = if budget == Money(0) { "its budget is 0".to_owned() } else { price_not_known(&self.spec.kind) };
+            let none = if budget == Money(0) {
+                "its budget is 0".to_owned()
+            } else {
+                price_not_known(&self.spec.kind)
+            };
             return Affordable::Refills(0, none);
         };
         let currency = &sheet.currency;
         if price > budget {
-            let words = format!("its budget of {budget} {currency} an hour is smaller than the price of one, {price}");
+            let words = format!(
+                "its budget of {budget} {currency} an hour is smaller than the price of one, {price}"
+            );
             return Affordable::Refills(0, words);
         }
         let Spent { money: Money(spent), unpriced, .. } = sheet.spent;
         let left = budget.0.saturating_sub(spent).saturating_sub(price.0.saturating_mul(unpriced));
         // A price of 0 was said by the provider or by the operator: such answers are free.
-        let refills = left.checked_div(price.0).and_then(|refills| u32::try_from(refills).ok()).unwrap_or(u32::MAX);
+        let refills =
+            left.checked_div(price.0).and_then(|refills| u32::try_from(refills).ok()).unwrap_or(u32::MAX);
         // The list may be wrong by any factor. The first answer tells what one really costs.
         if sheet.price.is_none() && refills > 0 && price != Money(0) {
             let words = "it buys one at a time until the first answer tells what one costs".to_owned();
@@ -114,7 +121,9 @@ fn count(spent: &mut Spent, price: Option<Money>) {
 /// A refill is over, or was never placed (`None`): what it really cost takes the place of what was expected. An hour that has
 /// passed is not corrected.
 pub(super) fn settle(sheet: &mut PoolSheet, place: usize, order: Option<&Order>) {
-    let Some(reserved) = u32::try_from(place).ok().and_then(|place| sheet.reserved.remove(&place)) else { return };
+    let Some(reserved) = u32::try_from(place).ok().and_then(|place| sheet.reserved.remove(&place)) else {
+        return;
+    };
     if reserved.hour != sheet.spent.hour {
         return;
     }
@@ -125,7 +134,8 @@ pub(super) fn settle(sheet: &mut PoolSheet, place: usize, order: Option<&Order>)
         sum += order.spent();
     }
     (sheet.spent.money, sheet.spent.unpriced) = (sum.sum, sum.unpriced);
-    let is_bought = |attempt: &Attempt| attempt.made_for.is_none() && (attempt.accepted || attempt.may_be_charged());
+    let is_bought =
+        |attempt: &Attempt| attempt.made_for.is_none() && (attempt.accepted || attempt.may_be_charged());
     if !order.is_some_and(|order| order.attempts.iter().any(is_bought)) {
         sheet.spent.refills = sheet.spent.refills.saturating_sub(1);
     }

@@ -6,8 +6,7 @@ use futures_util::future::{join, join_all};
 use quittance_lifecycle::{Event, Key, Order, Tally, Timestamp};
 use quittance_ports::conformance::samples::{self, START, after};
 use quittance_ports::{
-    Commit, Day, PoolSheet, PoolSpec, Roster, Sheet, SheetWritten, Store, StoreError, Version,
-    Versioned,
+    Commit, Day, PoolSheet, PoolSpec, Roster, Sheet, SheetWritten, Store, StoreError, Version, Versioned,
 };
 use quittance_store_embedded::{DATABASE, EmbeddedStore};
 use rusqlite::Connection;

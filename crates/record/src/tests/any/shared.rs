@@ -6,7 +6,8 @@ use quittance_lifecycle::{LetterCause, LetterFilter};
 use quittance_pool::{Goal, Heard, Hours, Trust};
 use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed, Mark};
 use quittance_ports::{
-    Card, Demand, LevelShown, PoolSheet, PoolSpec, PriceBasis, Reserved, Reach, Sheet, Spent, TrustSheet, Vitals,
+    Card, Demand, LevelShown, PoolSheet, PoolSpec, PriceBasis, Reach, Reserved, Sheet, Spent, TrustSheet,
+    Vitals,
 };
 
 impl Any {

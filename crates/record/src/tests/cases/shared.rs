@@ -4,7 +4,9 @@ use super::{SECRET, at, secret};
 use crate::tests::Written;
 use quittance_lifecycle::{Money, Value};
 use quittance_pool::{Goal, Heard, Hours, Trust};
-use quittance_ports::{Card, Demand, LevelShown, PoolSheet, PoolSpec, PriceBasis, Sheet, Spent, TrustSheet, Vitals};
+use quittance_ports::{
+    Card, Demand, LevelShown, PoolSheet, PoolSpec, PriceBasis, Sheet, Spent, TrustSheet, Vitals,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
