@@ -42,7 +42,7 @@ static LISTS: [PriceList; 5] = [
         date: "2026-11-17",
         source: "https://blog.captchaai.com/captchaai-thread-limit-upgrade-guide",
         note: "sells threads at a flat price by the month: an answer has no price of its own, so none is known",
-        unsolvable: Unsolvable::Free,
+        unsolvable: Unsolvable::NotKnown,
         prices: &[],
     },
     PriceList {

@@ -86,6 +86,15 @@ fn a_task_that_cannot_be_solved_costs_what_the_provider_charges_for_it() {
 }
 
 #[test]
+fn where_answers_are_free_so_is_what_came_to_none() {
+    let mut told = Told::new(rules(Unsolvable::NotKnown), Some(0), false);
+    told.accept();
+    told.step(300, WAKE);
+    assert!(told.order.phase.is_dead());
+    assert_eq!(told.spent(), (Some(0), 0));
+}
+
+#[test]
 fn a_task_that_was_refused_at_the_door_costs_nothing() {
     let mut told = Told::new(rules(Unsolvable::Charged), Some(5), false);
     told.step(0, WAKE);

@@ -49,7 +49,7 @@ impl Step {
         let cost = match (class, policy.unsolvable) {
             (FaultClass::Unsolvable, Unsolvable::Charged) => price,
             (FaultClass::Unsolvable, Unsolvable::Free) => Some(Money(0)),
-            _ => None,
+            _ => self.free(),
         };
         self.charge(number, cost);
     }
@@ -71,9 +71,15 @@ impl Step {
         };
         let left: Vec<u32> =
             self.next.attempts.iter().filter(is_left).map(|attempt| attempt.number).collect();
+        let cost = self.free();
         for number in left {
-            self.charge(number, None);
+            self.charge(number, cost);
         }
+    }
+
+    /// Where answers are free by the price list, so is what came to none.
+    fn free(&self) -> Option<Money> {
+        self.next.terms.price.filter(|price| *price == Money(0))
     }
 
     /// Whether an attempt of this order was charged, or may have been.
