@@ -37,7 +37,7 @@ impl From<&Tally> for Counts {
             solved: tally.solved,
             recovered_by_poll: tally.recovered_by_poll,
             spent: Money(tally.cost_micros),
-            unpriced: tally.unpriced,
+            unpriced: tally.spent().unpriced,
         }
     }
 }

@@ -5,7 +5,7 @@
 //! rather too much than too little. A kind that is not listed has no known price. No price is ever guessed.
 
 use core::fmt;
-use quittance_lifecycle::Money;
+use quittance_lifecycle::{Money, Unsolvable};
 
 /// The public prices of one service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct PriceList {
     pub source: &'static str,
     /// What a reader must know about the list as a whole.
     pub note: &'static str,
+    /// Whether a task that it could not solve is charged.
+    pub unsolvable: Unsolvable,
     prices: &'static [(&'static str, Money)],
 }
 
@@ -40,6 +42,7 @@ static LISTS: [PriceList; 5] = [
         date: "2026-11-17",
         source: "https://blog.captchaai.com/captchaai-thread-limit-upgrade-guide",
         note: "sells threads at a flat price by the month: an answer has no price of its own, so none is known",
+        unsolvable: Unsolvable::NotKnown,
         prices: &[],
     },
     PriceList {
@@ -48,6 +51,7 @@ static LISTS: [PriceList; 5] = [
         date: "2026-10-04",
         source: "https://2captcha.com/pricing",
         note: "prices depend on the load and are the highest of their range; Turnstile is 0.00145 on that page, and 0.00299 in other public sources",
+        unsolvable: Unsolvable::Free,
         prices: &[
             ("image", usd(1_000)),
             ("recaptcha_v2", usd(2_990)),
@@ -61,6 +65,7 @@ static LISTS: [PriceList; 5] = [
         date: "2026-03-26",
         source: "https://anti-captcha.com/price",
         note: "prices without a discount for volume",
+        unsolvable: Unsolvable::Charged,
         prices: &[
             ("funcaptcha", usd(3_000)),
             ("image", usd(700)),
@@ -77,6 +82,7 @@ static LISTS: [PriceList; 5] = [
         date: "2026-09-26",
         source: "https://docs.capsolver.com/en/pricing/",
         note: "prices without a package",
+        unsolvable: Unsolvable::NotKnown,
         prices: &[
             ("amazon_waf", usd(2_000)),
             ("cloudflare_challenge", usd(1_200)),
@@ -97,6 +103,7 @@ static LISTS: [PriceList; 5] = [
         date: "2026-10-07",
         source: "https://capmonster.cloud/en/prices",
         note: "DataDome as read on 2026-03-26",
+        unsolvable: Unsolvable::NotKnown,
         prices: &[
             ("amazon_waf", usd(1_400)),
             ("cloudflare_challenge", usd(1_300)),

@@ -9,8 +9,9 @@ mod store;
 
 pub(crate) use reach::is_daemon_at;
 
-use crate::config::{Config, money};
+use crate::config::{Config, Environment, money};
 use crate::exit::{Exit, Trouble};
+use crate::office::Office;
 use crate::output::harmless;
 use crate::{node, output};
 use anstyle::{AnsiColor, Style};
@@ -62,12 +63,17 @@ impl Finding {
     }
 }
 
-pub(crate) async fn run(args: DoctorArgs, config: &Config) -> Result<Exit, Trouble> {
+pub(crate) async fn run(
+    args: DoctorArgs,
+    config: &Config,
+    environment: &Environment,
+) -> Result<Exit, Trouble> {
     let mut findings = vec![Finding::new("config", State::Good, "it makes sense")];
     findings.extend(targets(config));
     findings.extend(store::store(config).await);
     findings.extend(provider(config).await);
     findings.extend(prices(config));
+    findings.extend(pools(config, environment).await);
     findings.extend(reach::callbacks(config, args.yes).await);
     findings.extend(doors::certificate(config));
     findings.extend(doors::permissions(config));
@@ -121,6 +127,20 @@ fn prices(config: &Config) -> Vec<Finding> {
     let stopped = config.budgets_without_price().into_iter();
     let source = Finding::new("prices", State::Good, config.price_source());
     [source].into_iter().chain(stopped.map(|what| Finding::new("prices", State::Bad, what))).collect()
+}
+
+/// Pools that were set by hand and whose budget meets a price that is not known, if the store or the daemon that has it can be asked.
+async fn pools(config: &Config, environment: &Environment) -> Vec<Finding> {
+    let Ok(office) = Office::find(config, environment).await else { return Vec::new() };
+    let told: Value = office.read("/v1/pools").await.unwrap_or_default();
+    office.close().await;
+    let configured = |name: &str| config.pools.iter().any(|pool| pool.name == name);
+    let stopped = |pool: &Value| {
+        let (name, why) = (pool["name"].as_str()?, pool["stopped"].as_str()?);
+        let what = format!("pool `{name}`: {why}");
+        (!configured(name)).then(|| Finding::new("prices", State::Bad, what))
+    };
+    told["pools"].as_array().into_iter().flatten().filter_map(stopped).collect()
 }
 
 /// Whoever is to be told finds out otherwise when he was not.

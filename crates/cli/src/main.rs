@@ -205,7 +205,10 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
             let environment = Environment::of_process();
             block_on(top::run(top, &load()?, &environment))
         }
-        Command::Doctor(doctor) => block_on(doctor::run(doctor, &load()?)),
+        Command::Doctor(doctor) => {
+            let environment = Environment::of_process();
+            block_on(doctor::run(doctor, &load()?, &environment))
+        }
         Command::Errors(errors) => show(&errors::run(&errors, &load()?)),
         Command::Kinds(kinds) => {
             let rendered = kinds::run(&kinds, &load()?).map_err(|error| Trouble::of(Exit::Usage, &error))?;

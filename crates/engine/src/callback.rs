@@ -152,6 +152,7 @@ pub(crate) fn nameless(number: u32, born: Timestamp) -> Attempt {
         report: None,
         made_for: None,
         cost: None,
+        unpriced_since: None,
         former: None,
     }
 }

@@ -6,6 +6,7 @@
 
 mod keep;
 mod kept;
+mod money;
 
 use crate::{Engine, PlaceError};
 use kept::Kept;
@@ -14,8 +15,7 @@ use quittance_pool::{Goal, SIZE_MAX};
 use quittance_ports::roster::SILENT_AFTER;
 use quittance_ports::sheet::POOL_NAME_BYTES_MAX;
 use quittance_ports::{
-    Card, Demand, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, Spent, StoreError, TrustSheet,
-    Version,
+    Card, Demand, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, StoreError, TrustSheet, Version,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -160,9 +160,12 @@ impl Engine {
 
     fn show_pool(&self, sheet: PoolSheet, roll: &Roll) -> PoolShown {
         let terms = self.pool_terms(&sheet.spec).ok();
+        let sheet = sheet.in_currency(&self.settings.currency);
+        let price =
+            terms.as_ref().and_then(|terms| money::price(&sheet, self.price_basis(terms), terms.price));
         PoolShown {
             target: terms.as_ref().map(|terms| terms.target),
-            price: sheet.price.or(terms.as_ref().and_then(|terms| terms.price)),
+            price,
             currency: self.settings.currency.clone(),
             usable: terms.and_then(|terms| terms.usable()).unwrap_or_default(),
             demand: self.demand_of_all(&sheet.spec.name, roll),
@@ -196,15 +199,9 @@ impl Engine {
             let (spec, asked_at) = (spec.clone(), self.now());
             let sheet = match found.map(|found| found.sheet) {
                 Some(Sheet::Pool(old)) => PoolSheet { spec, asked_at, level: None, ..old },
-                _ => PoolSheet {
-                    spec,
-                    generations: Vec::new(),
-                    spent: Spent::default(),
-                    price: None,
-                    asked_at,
-                    level: None,
-                },
+                _ => PoolSheet::new(spec, asked_at),
             };
+            let sheet = sheet.in_currency(&self.settings.currency);
             let sheet = Sheet::Pool(sheet);
             match self.world.roster.write_sheet(&name, version, Some(&sheet)).await? {
                 SheetWritten::Done(_) => {}

@@ -216,7 +216,7 @@ pub(crate) fn listed_price(prices: &BTreeMap<String, Money>, terms: &Terms) -> O
         let param = name.strip_prefix(kind)?.strip_prefix('+')?;
         Some((param, *price))
     });
-    let is_set = |param: &str| matches!(terms.params.get(param), Some(Value::Text(text)) if text == "1");
+    let is_set = |param: &str| matches!(terms.params.get(param), Some(Value::Text(text)) if text == "1" || text.eq_ignore_ascii_case("true"));
     let variant = variants.filter(|(param, _)| is_set(param)).map(|(_, price)| price).max();
     variant.or_else(|| prices.get(kind).copied())
 }

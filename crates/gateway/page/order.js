@@ -36,11 +36,15 @@ function timeline(story) {
 /** What was refused at the door was certainly not taken; of what has only been sent nobody knows. */
 const taken = (attempt) => attempt.accepted ? 'yes' : attempt.progress === 'faulted' ? 'no' : 'not known';
 
-const wasAnswered = (attempt) => !attempt.made_for && (attempt.progress === 'answered' || attempt.progress === 'spare');
-
 /** It may have been paid for, and nobody has told so. */
 const isInDoubt = (attempt) => !attempt.made_for && !attempt.cost_micros && taken(attempt) === 'not known';
-const costOf = (attempt) => (isInDoubt(attempt) ? notKnown() : priced(wasAnswered(attempt) ? attempt.cost_micros : attempt.cost_micros ?? 0, 0, { isShort: true }));
+/** What was refused cost nothing; what is being worked on has no cost yet; anything else without a cost has one that is not known. */
+function costOf(attempt) {
+  if (isInDoubt(attempt)) return notKnown();
+  const isOpen = attempt.cost_micros === null && !attempt.unpriced;
+  if (isOpen && attempt.accepted) return '–';
+  return priced(isOpen ? 0 : attempt.cost_micros, 0, { isShort: true });
+}
 
 function spentOf(story) {
   if (!story.attempts.some(isInDoubt)) return priced(story.spent_micros, story.unpriced);

@@ -5,14 +5,12 @@ use quittance_lifecycle::{Money, PriceSum, Tally};
 use quittance_ports::Line;
 use std::collections::BTreeMap;
 
-/// What an attempt that was paid for has cost on the average; nothing, if nobody knows. An attempt that came to nothing counts
-/// as one that was paid for, so this is never more than the real price; one whose price nobody told does not count.
+/// What an attempt that was charged has cost on the average; nothing, if nobody knows. One whose price is not known does not count.
 #[must_use]
 pub fn mean_price(tally: &Tally) -> Option<Money> {
-    let priced = tally.paid.max(tally.solved).saturating_sub(tally.unpriced);
-    let price = tally.cost_micros.checked_div(priced)?;
+    let price = tally.cost_micros.checked_div(tally.priced)?;
     // Answers of which every price is known to be 0 are free; attempts without an answer have told no price.
-    let is_free = tally.solved > 0 && tally.unpriced == 0;
+    let is_free = tally.solved > 0 && tally.spent().unpriced == 0;
     (price > 0 || is_free).then_some(Money(price))
 }
 
@@ -64,7 +62,7 @@ mod tests {
     }
 
     fn bought(paid: u64, cost_micros: u64) -> Tally {
-        Tally { asked: paid, paid, solved: paid, cost_micros, ..Tally::default() }
+        Tally { asked: paid, paid, solved: paid, priced: paid, cost_micros, ..Tally::default() }
     }
 
     #[test]
@@ -89,14 +87,16 @@ mod tests {
     }
 
     #[test]
-    fn what_came_to_nothing_makes_an_answer_look_cheaper_and_never_dearer() {
-        let unsolved = Tally { solved: 1, joined: 10, ..bought(2, 2_990) };
-        assert_eq!(mean_price(&unsolved), Some(Money(1_495)));
+    fn what_came_to_nothing_makes_no_answer_dearer_or_cheaper() {
+        let unsolved = Tally { solved: 1, priced: 1, joined: 10, ..bought(2, 2_990) };
+        assert_eq!(mean_price(&unsolved), Some(Money(2_990)));
         assert_eq!(mean_price(&Tally::default()), None);
         let untold = Tally { paid: 5, ..Tally::default() };
         assert_eq!(mean_price(&untold), None, "nobody told a price");
+        let in_doubt = Tally { unpriced: 3, ..bought(2, 5_980) };
+        assert_eq!(mean_price(&in_doubt), Some(Money(2_990)), "a doubt makes no answer dearer");
         // Taken before midnight and answered after it.
-        let answered = Tally { solved: 2, cost_micros: 5_980, ..Tally::default() };
+        let answered = Tally { solved: 2, priced: 2, cost_micros: 5_980, ..Tally::default() };
         assert_eq!(mean_price(&answered), Some(Money(2_990)));
     }
 

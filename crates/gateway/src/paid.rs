@@ -45,7 +45,7 @@ impl State {
 
 pub(crate) const SPOILED: &str = "it spoiled untaken, and is wasted";
 /// Why it reached no caller yet.
-const UNCOLLECTED: &str = "no caller has come for it yet";
+const UNCOLLECTED: &str = "no caller has been given it yet";
 
 /// Where the answer went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +83,10 @@ pub(crate) struct Paid {
     pub(crate) sent: Timestamp,
     pub(crate) why: String,
     pub(crate) state: State,
-    /// What its answer cost; `None` if that is not known.
+    /// What it cost; `None` if that is not known, or not yet.
     pub(crate) cost: Option<Money>,
+    /// It was charged, or may have been, and the price is not known.
+    pub(crate) is_unpriced: bool,
     pub(crate) who: Who,
     /// An earlier attempt of the same order may have been paid for, too.
     pub(crate) is_possible_double: bool,
@@ -106,6 +108,7 @@ pub(crate) fn paid(order: &Order) -> Vec<Paid> {
             why: why(order, attempt.number),
             state,
             cost: attempt.cost,
+            is_unpriced: attempt.is_unpriced(),
             who: who(order, attempt, state),
             is_possible_double: before.is_some_and(|before| was_open(order, before, attempt.number)),
         })

@@ -4,7 +4,7 @@
 use crate::afterwards::Telling;
 use crate::answer::PriceSum;
 use crate::event::Event;
-use crate::order::{Attempt, DeadCause, Order, Phase, Progress};
+use crate::order::{DeadCause, Order, Phase, Progress};
 use crate::policy::Policy;
 use crate::time::Timestamp;
 use crate::transition::{Decision, transition};
@@ -124,11 +124,9 @@ impl Order {
     /// What was paid for answers that were bought for this order, in all lives that it remembers.
     #[must_use]
     pub fn spent(&self) -> PriceSum {
-        let is_answered =
-            |attempt: &Attempt| matches!(attempt.progress, Progress::Answered | Progress::Spare { .. });
         let mut spent = PriceSum::default();
         for attempt in self.attempts.iter().filter(|attempt| attempt.made_for.is_none()) {
-            if attempt.cost.is_some() || is_answered(attempt) {
+            if attempt.cost.is_some() || attempt.is_unpriced() {
                 spent.add(attempt.cost);
             }
         }
@@ -176,7 +174,7 @@ impl Order {
                  list, then drop this entry"
             );
         }
-        let bought = if self.attempts.iter().any(Attempt::is_own) {
+        let bought = if self.attempts.iter().any(crate::Attempt::is_own) {
             "it was bought again since, so both may have been paid for"
         } else {
             "nothing was bought for it since"

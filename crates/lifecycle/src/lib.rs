@@ -42,7 +42,7 @@ pub use key::{Key, KeyError, KeyHead, Target};
 pub use kind::{Field, HostRules, Identity, Kind, Role, Shape};
 pub use letter::{Letter, LetterCause, LetterFilter, OnReplay};
 pub use order::{Attempt, DeadCause, FailCause, HandOut, Order, Phase, Progress};
-pub use policy::{Pace, Policy, Preset, WithoutWord};
+pub use policy::{Pace, Policy, Preset, Unsolvable, WithoutWord};
 pub use prefix::KeyPrefix;
 pub use story::{Beat, Entry, Story};
 pub use tally::Tally;

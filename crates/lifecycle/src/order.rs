@@ -167,8 +167,10 @@ pub struct Attempt {
     pub report: Option<Report>,
     /// The order that it was made for, if its answer came from the shelf.
     pub made_for: Option<Key>,
-    /// What its answer cost, once it has come. `None` is "not known"; `Some(Money(0))` is "free".
+    /// What it cost, once it is over. `None` is "not known"; `Some(Money(0))` is "free".
     pub cost: Option<Money>,
+    /// Since when usage counts it among the attempts that may have been charged at a price that is not known.
+    pub unpriced_since: Option<Timestamp>,
     /// Where it comes from, if the store forgot the record that it was made for: the birth of that record, and its number there.
     /// Callbacks name it by these.
     pub former: Option<(Timestamp, u32)>,
@@ -185,6 +187,20 @@ impl Attempt {
     #[must_use]
     pub fn is_own(&self) -> bool {
         self.former.is_none() && self.made_for.is_none() && self.progress != Progress::Faulted
+    }
+
+    /// Whether it is over and was charged, or may have been, at a price that is not known.
+    #[must_use]
+    pub fn is_unpriced(&self) -> bool {
+        let is_answered = matches!(self.progress, Progress::Answered | Progress::Spare { .. });
+        self.cost.is_none() && (is_answered || self.unpriced_since.is_some())
+    }
+
+    /// Whether the provider has charged it, or may have: everything but what it refused, or gave the money back for.
+    #[must_use]
+    pub fn may_be_charged(&self) -> bool {
+        let is_rejected = self.progress == Progress::Faulted && !self.accepted;
+        self.made_for.is_none() && !is_rejected && self.cost != Some(Money(0))
     }
 }
 

@@ -22,11 +22,23 @@ pub enum WithoutWord {
     Bury,
 }
 
+/// Whether the provider charges a task that it could not solve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsolvable {
+    /// It costs what an answer costs.
+    Charged,
+    /// The money is given back.
+    Free,
+    NotKnown,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Whether the provider can call us: a public address is configured.
     pub callbacks: bool,
     pub without_word: WithoutWord,
+    /// What the provider charges for a task that it could not solve.
+    pub unsolvable: Unsolvable,
     /// The longest that a submit may stay unreported before it is a doubt.
     pub submit_wait: Duration,
     /// The longest that a doubt waits for a callback.
@@ -70,6 +82,7 @@ impl Policy {
     pub const DEFAULT: Self = Self {
         callbacks: false,
         without_word: WithoutWord::Resubmit,
+        unsolvable: Unsolvable::NotKnown,
         submit_wait: Duration::from_secs(30),
         unsure_wait: Duration::from_secs(180),
         doubt_least: Duration::from_secs(10),

@@ -81,9 +81,13 @@ tally! {
     cancelled,
     /// Calls to callers who did not take them.
     untold,
-    /// Answers whose price is not known: they are not in the cost.
+    /// Attempts that were charged, or may have been, at a price that is not known: they are not in the cost.
     unpriced,
-    /// What the answers cost whose price is known, in millionths.
+    /// Attempts among the unpriced whose price became known on the same day: they are in the cost after all.
+    priced_late,
+    /// Attempts that were charged at a price that is known, and answers that are known to be free.
+    priced,
+    /// What the attempts cost whose price is known, in millionths.
     cost_micros,
     /// What the wasted answers cost whose price is known, in millionths.
     wasted_micros,
@@ -92,10 +96,10 @@ tally! {
 }
 
 impl Tally {
-    /// What the answers cost.
+    /// What was spent: on answers, and on attempts that came to none and were charged all the same.
     #[must_use]
     pub const fn spent(&self) -> PriceSum {
-        PriceSum { sum: Money(self.cost_micros), unpriced: self.unpriced }
+        PriceSum { sum: Money(self.cost_micros), unpriced: self.unpriced.saturating_sub(self.priced_late) }
     }
 
     /// What the wasted ones of them cost.

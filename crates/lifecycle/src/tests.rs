@@ -1,5 +1,6 @@
 //! The life cycle from within: everything that can happen, explored, and single lives, told. What both need stands here.
 
+mod charges;
 mod exploration;
 mod freshness;
 mod lives;

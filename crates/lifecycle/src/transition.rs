@@ -5,6 +5,7 @@
 //! caller commits the next order first and performs the effect after.
 
 mod answers;
+mod charges;
 mod errands;
 mod forgotten;
 mod people;
@@ -130,7 +131,8 @@ impl Step {
         self.advance(Some(effect))
     }
 
-    fn advance(self, effect: Option<Effect>) -> Decision {
+    fn advance(mut self, effect: Option<Effect>) -> Decision {
+        self.count_what_is_left();
         Decision::Advance(Box::new(Advance { next: self.next, tally: self.tally, effect }))
     }
 
@@ -216,6 +218,11 @@ impl Step {
 
     fn submit_if_open(mut self, stamp: u64, gate: Gate, policy: &Policy) -> Decision {
         match gate {
+            // A pool counts one price for each refill before it is ordered. If that may be charged already, the pool must
+            // decide anew.
+            Gate::Pass if self.next.terms.slot.is_some() && self.may_be_charged() => {
+                self.fail(FailCause::Cancelled)
+            }
             Gate::Pass => self.submit(stamp, policy),
             Gate::ShutUntil(until) => {
                 // At least a moment ahead, so that a gate that shuts for no time at all cannot spin.
@@ -250,6 +257,7 @@ impl Step {
             report: None,
             made_for: None,
             cost: None,
+            unpriced_since: None,
             former: None,
         });
         order.phase = Phase::Submitting { attempt, stamp, until: now + policy.submit_wait };
@@ -332,6 +340,7 @@ impl Step {
     fn faulted(mut self, number: u32, fault: Fault, policy: &Policy) -> Decision {
         let was_current = self.next.current() == Some(number);
         self.set_progress(number, Progress::Faulted);
+        self.charge_for_a_fault(number, fault.class, policy);
         self.tell(Beat::Faulted { attempt: number, fault: fault.clone() });
         if was_current { self.retry_or_end(fault, policy) } else { self.done() }
     }

@@ -27,8 +27,8 @@ pub use roster::{
     Verdict, Vitals,
 };
 pub use sheet::{
-    AlertNote, AlertSheet, BulkSheet, Deed, LevelShown, Mark, PoolSheet, PoolSpec, Sheet, SheetFound,
-    SheetWritten, Spent, TrustSheet,
+    AlertNote, AlertSheet, BulkSheet, Deed, LevelShown, Mark, PoolSheet, PoolSpec, PriceBasis, Reserved,
+    Sheet, SheetFound, SheetWritten, Spent, TrustSheet,
 };
 pub use spill::{Arrival, Spill, SpillError};
 pub use store::{

@@ -39,14 +39,39 @@ pub struct PoolSheet {
     /// The generation of each place that was ever filled, by its number. It only grows: whoever raises it then places the
     /// order of that generation, and if he dies before he does, whoever comes next does it for him.
     pub generations: Vec<u64>,
+    /// The generations of every place begin after this number: a pool that was removed and set again meets none of its old orders.
+    pub first_generation: u64,
     pub spent: Spent,
-    /// What its last answer cost, as far as it is known.
+    /// Refills that are counted in `spent` at a price that was expected, by place: what they really cost is not known yet.
+    pub reserved: BTreeMap<u32, Reserved>,
+    /// What its last answer cost. It holds only as long as `basis` does.
     pub price: Option<Money>,
+    pub basis: PriceBasis,
+    /// What all money on this sheet is in; empty if it was written before currencies were named here.
+    pub currency: String,
     /// When somebody last asked for what it keeps, or set it: a fixed size that nobody asks for is given up, also after a
     /// restart.
     pub asked_at: Timestamp,
     /// How it is sized, by the node that keeps it: for people to read.
     pub level: Option<LevelShown>,
+}
+
+/// A refill that has been counted and has not come to an end yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserved {
+    /// The hour in which it was counted.
+    pub hour: u64,
+    /// The price at which it was counted; `None` if none was known.
+    pub price: Option<Money>,
+}
+
+/// Under which circumstances the price of a pool was learned. A price that was learned under others is not known now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PriceBasis {
+    /// A digest of what is bought, where, in which currency, and at which price of the list.
+    pub digest: u64,
+    /// Only orders that were placed since then tell the price.
+    pub since: Timestamp,
 }
 
 /// What a pool has set out to spend in an hour.
@@ -58,6 +83,40 @@ pub struct Spent {
     pub refills: u64,
     /// Refills of which no price was known: they are not in `money`.
     pub unpriced: u64,
+}
+
+impl PoolSheet {
+    /// The sheet of a pool that has bought nothing yet, set at `at`.
+    #[must_use]
+    pub const fn new(spec: PoolSpec, at: Timestamp) -> Self {
+        Self {
+            spec,
+            generations: Vec::new(),
+            first_generation: at.as_millis(),
+            spent: Spent { hour: 0, money: Money(0), refills: 0, unpriced: 0 },
+            reserved: BTreeMap::new(),
+            price: None,
+            basis: PriceBasis { digest: 0, since: at },
+            currency: String::new(),
+            asked_at: at,
+            level: None,
+        }
+    }
+
+    /// The sheet for a node whose money is in `currency`. Amounts in another currency say nothing here: what was bought for them
+    /// has no known price.
+    #[must_use]
+    pub fn in_currency(mut self, currency: &str) -> Self {
+        if self.currency != currency {
+            if !self.currency.is_empty() {
+                self.spent = Spent { money: Money(0), unpriced: self.spent.refills, ..self.spent };
+                self.reserved.values_mut().for_each(|reserved| reserved.price = None);
+                self.price = None;
+            }
+            currency.clone_into(&mut self.currency);
+        }
+        self
+    }
 }
 
 impl Spent {

@@ -32,14 +32,26 @@ mirror! { AttemptRecord<'a> {
     report: ReportRecord<'a>,
     made_for: Text<'a>,
     cost_micros: u64,
+    unpriced_since: u64,
     former_born: u64,
     former_number: u32,
 } }
 
 impl<'a> AttemptRecord<'a> {
     pub(crate) fn of(attempt: &'a Attempt) -> Self {
-        let Attempt { number, sent, unsolved_at, accepted, progress, task, report, made_for, cost, former } =
-            attempt;
+        let Attempt {
+            number,
+            sent,
+            unsolved_at,
+            accepted,
+            progress,
+            task,
+            report,
+            made_for,
+            cost,
+            unpriced_since,
+            former,
+        } = attempt;
         let written = Self::of_progress(progress);
         Self {
             number: Some(*number),
@@ -51,6 +63,7 @@ impl<'a> AttemptRecord<'a> {
             report: report.as_ref().map(ReportRecord::of),
             made_for: made_for.and_then(|key| digest(key.0)),
             cost_micros: cost.map(|Money(micros)| micros),
+            unpriced_since: unpriced_since.and_then(moment),
             former_born: former.and_then(|(born, _)| moment(born)),
             former_number: former.map(|(_, number)| number),
             ..written
@@ -92,6 +105,7 @@ impl<'a> AttemptRecord<'a> {
             made_for: read_key(self.made_for.take(), "made_for")?,
             report: self.report.take().map(ReportRecord::read).transpose()?,
             cost: self.cost_micros.map(Money),
+            unpriced_since: self.unpriced_since.map(Timestamp::from_millis),
             former: self.former_born.map(Timestamp::from_millis).zip(self.former_number),
             progress: self.progress()?,
         })

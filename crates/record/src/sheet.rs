@@ -8,9 +8,11 @@ use crate::fields::{
     stamp, text, unless_default, write,
 };
 use crate::terms::{ParamsRecord, read_params, write_params};
-use quittance_lifecycle::Money;
+use quittance_lifecycle::{Money, Timestamp};
 use quittance_pool::{Goal, Heard, Hours, Trust};
-use quittance_ports::{AlertSheet, LevelShown, PoolSheet, PoolSpec, Sheet, Spent, TrustSheet};
+use quittance_ports::{
+    AlertSheet, LevelShown, PoolSheet, PoolSpec, PriceBasis, Reserved, Sheet, Spent, TrustSheet,
+};
 use std::time::Duration;
 
 names! { enum SheetName { Pool = "pool", Trust = "trust", Bulk = "bulk", Alerts = "alerts" } }
@@ -71,18 +73,34 @@ mirror! { PoolRecord<'a> {
     min_life_ms: u64,
     is_off: bool,
     generations: Vec<Text<'a>>,
+    first_generation: u64,
     hour: u64,
     spent_micros: u64,
     refills: u64,
     unpriced: u64,
+    reserved: Vec<(u32, u64, Option<u64>)>,
     price_micros: u64,
+    price_basis: Text<'a>,
+    price_since: u64,
+    currency: Text<'a>,
     asked_at: u64,
     level: LevelRecord<'a>,
 } }
 
 impl<'a> PoolRecord<'a> {
     fn of(sheet: &'a PoolSheet) -> Self {
-        let PoolSheet { spec, generations, spent, price, asked_at, level } = sheet;
+        let PoolSheet {
+            spec,
+            generations,
+            first_generation,
+            spent,
+            reserved,
+            price,
+            basis,
+            currency,
+            asked_at,
+            level,
+        } = sheet;
         let PoolSpec { name, tenant, kind, params, goal, budget, hours, min_life, is_on } = spec;
         let (served_permille, size) = match *goal {
             Goal::Served { permille } => (Some(permille), None),
@@ -101,6 +119,14 @@ impl<'a> PoolRecord<'a> {
             is_off: (!is_on).then_some(true),
             // As text, because they use all of their bits when somebody wills it so.
             generations: Some(generations.iter().filter_map(|generation| stamp(*generation)).collect()),
+            first_generation: unless_default(*first_generation),
+            reserved: (!reserved.is_empty()).then(|| {
+                let row = |(place, of): (&u32, &Reserved)| (*place, of.hour, of.price.map(|price| price.0));
+                reserved.iter().map(row).collect()
+            }),
+            price_basis: if basis.digest == 0 { None } else { stamp(basis.digest) },
+            price_since: unless_default(basis.since.as_millis()),
+            currency: if currency.is_empty() { None } else { text(currency) },
             hour: unless_default(spent.hour),
             spent_micros: unless_default(spent.money.0),
             refills: unless_default(spent.refills),
@@ -140,7 +166,22 @@ impl<'a> PoolRecord<'a> {
                 refills: self.refills.unwrap_or_default(),
                 unpriced: self.unpriced.unwrap_or_default(),
             },
+            first_generation: self.first_generation.unwrap_or_default(),
+            reserved: {
+                let read = |(place, hour, price): (u32, u64, Option<u64>)| {
+                    (place, Reserved { hour, price: price.map(Money) })
+                };
+                self.reserved.unwrap_or_default().into_iter().map(read).collect()
+            },
             price: self.price_micros.map(Money),
+            basis: PriceBasis {
+                digest: match self.price_basis {
+                    None => 0,
+                    digest => need_stamp(digest, "price_basis")?,
+                },
+                since: Timestamp::from_millis(self.price_since.unwrap_or_default()),
+            },
+            currency: self.currency.map(std::borrow::Cow::into_owned).unwrap_or_default(),
             asked_at: need_moment(self.asked_at, "asked_at")?,
             level: self.level.map(|level| level.read().within("level")).transpose()?,
         })

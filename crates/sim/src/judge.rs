@@ -31,6 +31,8 @@ pub(crate) struct Evidence<'a> {
     pub spilled: usize,
     /// Whether what costs nothing is tried until the deadline.
     pub is_patient: bool,
+    /// Whether the provider charges what it could not solve.
+    pub unsolvable_is_charged: bool,
 }
 
 /// How far two clocks may be apart, and a little for the way of a word.
@@ -471,7 +473,8 @@ impl Court<'_> {
         let kept = attempts().count() as u64;
         let doubles: u64 = self.evidence.orders.iter().map(|order| u64::from(order.possible_doubles)).sum();
         let known = attempts().filter(|attempt| attempt.accepted).count() as u64;
-        let answered = attempts().filter(|attempt| attempt.progress == Progress::Answered).count() as u64;
+        let priced: u64 = attempts().filter_map(|attempt| attempt.cost).map(|cost| cost.0).sum();
+        let unpriced = attempts().filter(|attempt| attempt.is_unpriced()).count() as u64;
         let books = *self.evidence.books;
         let mut compare = |line: &str, booked: u64, counted: u64| {
             if booked != counted {
@@ -486,9 +489,27 @@ impl Court<'_> {
         compare("possible doubles", books.possible_doubles, doubles);
         if kept == made {
             compare("paid", books.paid, known);
-            compare("cost", books.cost_micros + books.unpriced * PRICE, answered * PRICE);
+            compare("cost", books.cost_micros, priced);
+            compare("unpriced", books.spent().unpriced, unpriced);
         }
-        // Every payment is known, or stands in the records as a doubt.
+        self.the_cost_is_within_what_is_not_known();
+        self.every_payment_is_known_or_in_doubt();
+    }
+
+    /// What the provider has really charged: no less than usage says, and no more than with the price of everything whose price is
+    /// not known.
+    fn the_cost_is_within_what_is_not_known(&mut self) {
+        let is_charged = |task: &&Task| task.fate != Fate::Unsolvable || self.evidence.unsolvable_is_charged;
+        let charged = self.truth.tasks.iter().filter(is_charged).count() as u64 * PRICE;
+        let spent = self.evidence.books.spent();
+        let most = spent.sum.0 + spent.unpriced * PRICE;
+        if charged < spent.sum.0 || charged > most {
+            let detail = format!("{charged} were charged, and usage says {spent:?}");
+            self.find("what is not known is not zero", detail);
+        }
+    }
+
+    fn every_payment_is_known_or_in_doubt(&mut self) {
         for task in &self.truth.tasks {
             let Some(attempt) = self.attempt(task) else { continue };
             let is_doubt =

@@ -14,7 +14,7 @@ use crate::truth::{Truth, Wish};
 use crate::weather::Weather;
 use futures_util::FutureExt;
 use quittance_engine::{Applied, CallbackAddress, Settings};
-use quittance_lifecycle::{FaultTable, Order, Phase, Reuse, Tally};
+use quittance_lifecycle::{FaultTable, Order, Phase, Reuse, Tally, Unsolvable};
 use quittance_pool::Goal;
 use quittance_ports::{Day, MemoryStore, PoolSpec, Store, Which};
 use std::sync::{Arc, Mutex};
@@ -231,6 +231,12 @@ fn finish(
         books: &books,
         spilled: fleet.spilled(),
         is_patient: script.policy.faults == FaultTable::PATIENT,
+        // Where our side does not know it, it may be either.
+        unsolvable_is_charged: match script.policy.unsolvable {
+            Unsolvable::Charged => true,
+            Unsolvable::Free => false,
+            Unsolvable::NotKnown => script.visits % 2 == 0,
+        },
     };
     let breaches = judge::judge(&evidence);
     Life {

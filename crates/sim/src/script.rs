@@ -4,7 +4,7 @@
 use crate::dice::Dice;
 use crate::truth::Wish;
 use crate::weather::Troubles;
-use quittance_lifecycle::{Pace, Policy, Preset, Reuse, WithoutWord};
+use quittance_lifecycle::{Pace, Policy, Preset, Reuse, Unsolvable, WithoutWord};
 use std::time::Duration;
 
 /// How large a life is, and how bad its weather.
@@ -53,6 +53,7 @@ impl Script {
         let policy = Policy {
             callbacks: dice.chance(700),
             clock_skew: Duration::from_millis(2 * crate::fleet::SKEW_MAX.unsigned_abs()),
+            unsolvable: [Unsolvable::Charged, Unsolvable::Free, Unsolvable::NotKnown][(seed % 3) as usize],
             without_word: if dice.chance(700) { WithoutWord::Resubmit } else { WithoutWord::Bury },
             ..Policy::DEFAULT.with_preset(presets[dice.index(4)])
         };

@@ -30,8 +30,10 @@ pub(super) struct Entry {
     pub(super) sent_ms: u64,
     pub(super) why: String,
     pub(super) state: String,
-    /// `None`: not known, or there is no answer.
+    /// `None`: not known, or it is being worked on.
     pub(super) cost_micros: Option<u64>,
+    /// It was charged, or may have been, and the price is not known.
+    pub(super) unpriced: bool,
     pub(super) who: String,
     pub(super) possible_double: bool,
 }
@@ -65,7 +67,7 @@ impl Entry {
     fn cost(&self) -> String {
         match self.cost_micros {
             Some(micros) => money::render(Money(micros)),
-            None if self.is_answered() => "not known".into(),
+            None if self.unpriced => "not known".into(),
             None => "-".into(),
         }
     }
@@ -142,7 +144,7 @@ pub(super) mod tests {
             "key": "3f".repeat(32), "id": "1", "tenant": "anna", "kind": "turnstile", "site": "shop.example.com",
             "provider": "main", "attempt": 1, "task": task, "sent_at": "2026-11-16T14:00:00.000Z",
             "sent_ms": 1_794_837_600_000_u64, "why": "the first of the order", "state": "answered", "cost": "0.00299",
-            "cost_micros": 2990, "who": "anna, and whoever joined", "taken_by": null, "possible_double": false,
+            "cost_micros": 2990, "unpriced": false, "who": "anna, and whoever joined", "taken_by": null, "possible_double": false,
         });
         Entry::read(told.as_object().unwrap()).unwrap()
     }

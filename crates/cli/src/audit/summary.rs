@@ -42,7 +42,7 @@ fn in_all(cost: PriceSum) -> String {
 impl Summary {
     pub(super) fn add(&mut self, entry: &Entry) {
         self.paid += u64::from(entry.is_known());
-        if entry.is_answered() || entry.cost_micros.is_some() {
+        if entry.unpriced || entry.cost_micros.is_some() {
             self.cost.add(entry.cost_micros.map(Money));
         }
         self.doubles += u64::from(entry.possible_double);
@@ -140,7 +140,7 @@ impl Summary {
         if unpriced > 0 {
             _ = writeln!(
                 text,
-                "           the price of {unpriced} of the answers is not known: set `prices`, or compare with --ledger"
+                "           the price of {unpriced} that were or may have been charged is not known: set `prices`, or compare with --ledger"
             );
         }
         text
@@ -225,7 +225,7 @@ mod tests {
     #[test]
     fn answers_without_a_price_have_no_cost_of_zero() {
         let mut summary = Summary::default();
-        summary.add(&Entry { cost_micros: None, ..answered("1") });
+        summary.add(&Entry { cost_micros: None, unpriced: true, ..answered("1") });
         summary.books =
             Sums::of(json!({ "paid": 2, "unpriced": 2, "cost_micros": null }).as_object().unwrap().clone());
         let object = summary.json(Day(0), Day(0));

@@ -14,7 +14,8 @@ use super::pools::{self, pools};
 use super::secret::{CallerKey, Credential};
 use super::store::StoreConfig;
 use super::types::{
-    CallbacksOut, EngineLimits, KindOverride, KindTable, LogConfig, ReuseEntry, ReuseRules, TlsConfig,
+    CallbacksOut, EngineLimits, KindOverride, KindTable, LogConfig, ProviderConfig, ReuseEntry, ReuseRules,
+    TlsConfig,
 };
 use super::value::{Value, signal_word};
 use quittance_engine::Targets;
@@ -57,7 +58,10 @@ pub(crate) fn config(effective: Effective, environment: &Environment, wrong: &mu
             window: effective.span_at(&Name::of(["keys", "window"])),
             secret: None,
         },
-        policy: policy(&effective),
+        policy: Policy {
+            unsolvable: providers.first().map_or(Policy::DEFAULT.unsolvable, ProviderConfig::unsolvable),
+            ..policy(&effective)
+        },
         engine: engine(&effective),
         sparing: sparing(&effective, &Name::of(["provider_rules"])),
         reuse: reuse(&effective),
@@ -136,6 +140,8 @@ fn policy(effective: &Effective) -> Policy {
             "bury" => WithoutWord::Bury,
             _ => WithoutWord::Resubmit,
         },
+        // Set by the provider, whose dialect says it.
+        unsolvable: Policy::DEFAULT.unsolvable,
         submit_wait: effective.span("timing.submit_wait"),
         unsure_wait: effective.span("timing.unsure_wait"),
         doubt_least: effective.span("timing.doubt_least"),

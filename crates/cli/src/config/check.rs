@@ -158,9 +158,10 @@ pub(crate) fn kinds(effective: &Effective, table: &KindTable, wrong: &mut Wrong)
     let of_providers = providers.iter().map(|label| vec!["provider", label, "prices"]);
     let tables = [vec!["kinds"], vec!["reuse", "kinds"], vec!["prices"]].into_iter().chain(of_providers);
     for path in tables {
-        let depth = path.len();
+        let (depth, is_prices) = (path.len(), path.last() == Some(&"prices"));
         for (name, held) in effective.below(&Name::of(path)) {
             let kind = name.segments().nth(depth).unwrap_or_default();
+            let kind = if is_prices { without_variant(table, kind) } else { kind };
             wrong.keep(known_kind(table, kind, name, &held.origin));
         }
     }
@@ -175,6 +176,14 @@ pub(crate) fn kinds(effective: &Effective, table: &KindTable, wrong: &mut Wrong)
     for kind in table.0.keys() {
         wrong.keep(lives_and_paces(effective, table, kind));
     }
+}
+
+/// The kind of a price such as `recaptcha_v2+enterprise`, if the kind has that parameter.
+fn without_variant<'a>(table: &KindTable, named: &'a str) -> &'a str {
+    let has = |kind: &str, param: &str| {
+        table.kind(kind).is_some_and(|kind| kind.fields.iter().any(|field| field.name == param))
+    };
+    named.split_once('+').filter(|(kind, param)| has(kind, param)).map_or(named, |(kind, _)| kind)
 }
 
 pub(super) fn known_kind(table: &KindTable, kind: &str, name: &Name, at: &Origin) -> Result<(), ConfigError> {

@@ -4,7 +4,7 @@
 use super::Config;
 use super::types::ProviderConfig;
 use quittance_catalog::{PriceList, price_list};
-use quittance_lifecycle::Money;
+use quittance_lifecycle::{Money, Unsolvable};
 use std::collections::BTreeMap;
 
 /// What all money is in where there is no provider.
@@ -14,6 +14,11 @@ impl ProviderConfig {
     /// The list that ships for this service, if its prices are in the currency of the account.
     pub(crate) fn price_list(&self) -> Option<&'static PriceList> {
         price_list(self.dialect.name()).filter(|list| list.currency == self.currency)
+    }
+
+    /// Whether the service charges what it could not solve, whatever the currency.
+    pub(crate) fn unsolvable(&self) -> Unsolvable {
+        price_list(self.dialect.name()).map_or(Unsolvable::NotKnown, |list| list.unsolvable)
     }
 }
 
@@ -96,6 +101,15 @@ mod tests {
         assert_eq!(own.get("recaptcha_v3"), Some(&Money(2_000)));
         assert_eq!(own.get("recaptcha_v3+enterprise"), None, "what the operator says is for all of the kind");
         assert_eq!(own.get("recaptcha_v2+enterprise"), Some(&Money(1_000)));
+        let variant =
+            "profile = \"capsolver\"\nprotocol = \"json\"\n[prices]\n\"recaptcha_v2+enterprise\" = 0.009";
+        let variant = config(variant).price_table();
+        assert_eq!(
+            variant.get("recaptcha_v2+enterprise"),
+            Some(&Money(9_000)),
+            "a variant has a price of its own"
+        );
+        assert_eq!(variant.get("recaptcha_v2"), Some(&Money(800)), "and leaves the others as they are");
         let flat = config("profile = \"captchaai\"");
         assert!(flat.price_table().is_empty(), "threads are sold at a flat price");
         assert!(flat.price_source().contains("flat"), "{}", flat.price_source());

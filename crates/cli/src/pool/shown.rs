@@ -254,12 +254,11 @@ mod tests {
             Spent { hour: now.as_millis() / 3_600_000, money: Money(410_000), refills: 137, unpriced: 0 };
         PoolShown {
             sheet: PoolSheet {
-                spec,
                 generations: vec![1],
                 spent,
                 price: Some(Money(2_990)),
-                asked_at: now,
                 level: Some(level),
+                ..PoolSheet::new(spec, now)
             },
             target: Some(quittance::lifecycle::Target([7; 32])),
             demand: Demand { served: 412, missed: 18 },

@@ -3,9 +3,12 @@
 use super::shown::is_day;
 use super::told::{Report, Sums};
 use crate::output::harmless;
+use quittance::lifecycle::PriceSum;
 use std::fmt::Write;
 
-const MEASURES: [(&str, &str); 3] = [("spent", "cost_micros"), ("saved", "saved_micros"), ("asked", "asked")];
+const SPENT: &str = "cost_micros";
+const ASKED: &str = "asked";
+const MEASURES: [(&str, &str); 3] = [("spent", SPENT), ("saved", "saved_micros"), ("asked", ASKED)];
 const EIGHTHS: [char; 8] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
 /// How wide it is where nobody says.
 const WIDTH: usize = 80;
@@ -24,10 +27,19 @@ impl Bar {
         self.sums.iter().fold(0, |sum, sums| sum.saturating_add(sums.count(name)))
     }
 
-    /// Whether any part of the sum is known; a price that is not known is not 0.
-    fn is_known(&self, name: &str) -> bool {
-        self.sums.iter().any(|sums| sums.is_known(name))
+    /// What stands behind the bar.
+    fn words(&self, name: &str, currency: &str) -> String {
+        let mut all = PriceSum::default();
+        self.sums.iter().for_each(|sums| all += money(sums, name));
+        if name == ASKED { self.sum(name).to_string() } else { all.words(currency) }
     }
+}
+
+/// A sum of money, and how many prices are missing from it. Usage does not count the prices that are missing from what was saved.
+fn money(sums: &Sums, name: &str) -> PriceSum {
+    let not_known = u64::from(!sums.is_known(name));
+    let unpriced = if name == SPENT { sums.count("unpriced").max(not_known) } else { not_known };
+    PriceSum { sum: sums.amount(name), unpriced }
 }
 
 pub(super) fn draw(report: &Report, width: Option<usize>, is_utf8: bool) -> String {
@@ -38,13 +50,11 @@ pub(super) fn draw(report: &Report, width: Option<usize>, is_utf8: bool) -> Stri
     let by = report.by.first().map_or("", |by| by.name());
     let mut text = String::new();
     for (called, name) in MEASURES {
-        let currency = match report.currency.as_str() {
-            currency if name != "asked" && !currency.is_empty() => format!(" in {}", harmless(currency)),
-            _ => String::new(),
-        };
-        _ = writeln!(text, "{called}{currency}, by {by}");
-        text += &drawn(&bars, called, name, width.unwrap_or(WIDTH), is_utf8);
-        _ = writeln!(text, "in all {}\n", report.all.shown(called));
+        _ = writeln!(text, "{called}, by {by}");
+        let currency = harmless(&report.currency);
+        text += &drawn(&bars, name, &currency, width.unwrap_or(WIDTH), is_utf8);
+        let all = Bar { name: String::new(), sums: vec![report.all.clone()] };
+        _ = writeln!(text, "in all {}\n", all.words(name, &currency));
     }
     text.truncate(text.len() - 1);
     text
@@ -77,13 +87,8 @@ fn shortened(name: &str) -> String {
     name.chars().take(NAME_MAX - 2).chain("..".chars()).collect()
 }
 
-fn drawn(bars: &[Bar], called: &str, name: &str, width: usize, is_utf8: bool) -> String {
-    let value = |bar: &Bar| {
-        let mut sums = Sums::default();
-        let sum = if bar.is_known(name) { bar.sum(name).into() } else { serde_json::Value::Null };
-        sums.0.insert(name.to_owned(), sum);
-        sums.shown(called)
-    };
+fn drawn(bars: &[Bar], name: &str, currency: &str, width: usize, is_utf8: bool) -> String {
+    let value = |bar: &Bar| bar.words(name, currency);
     let widest = |of: &dyn Fn(&Bar) -> String| {
         bars.iter().map(|bar| of(bar).chars().count()).max().unwrap_or_default()
     };
@@ -135,20 +140,8 @@ mod tests {
         };
         let all = rows.iter().map(|(_, asked)| asked).sum::<u64>();
         let rows: Vec<Value> = rows.iter().map(row).collect();
-        let told =
-            json!({ "currency": "EUR", "all": { "asked": all, "cost_micros": all * 1000 }, "rows": rows });
+        let told = json!({ "all": { "asked": all, "cost_micros": all * 1000 }, "rows": rows });
         Report::read(told, &[by]).unwrap()
-    }
-
-    #[test]
-    fn a_bar_without_any_price_is_not_known_and_money_has_its_currency() {
-        let mut report = report(By::Kind, &[("turnstile", 2), ("image", 3)]);
-        report.rows[1].sums.0.insert("cost_micros".to_owned(), Value::Null);
-        let text = draw(&report, Some(60), false);
-        let spent = text.split("saved").next().unwrap();
-        let line = |name: &str| spent.lines().find(|line| line.starts_with(name)).unwrap();
-        assert!(line("image").ends_with("  not known") && line("turnstile").ends_with(" 0.002"), "{text}");
-        assert!(text.contains("saved in EUR, by kind") && text.contains("asked, by kind"), "{text}");
     }
 
     #[test]
@@ -156,13 +149,31 @@ mod tests {
         let report = report(By::Tenant, &[("anna", 1000), ("bert", 500), ("carl", 1)]);
         let text = draw(&report, Some(60), true);
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!((lines[0], lines[4]), ("spent in EUR, by tenant", "in all 1.501"));
+        assert_eq!((lines[0], lines[4]), ("spent, by tenant", "in all 1.501"));
         let full = |line: &str| line.chars().filter(|letter| *letter == '█').count();
         assert_eq!((full(lines[1]), full(lines[2]), full(lines[3])), (47, 23, 0), "{text}");
         assert!(lines[2].contains('▌') && lines[3].contains('▏'), "{text}");
         assert!(lines.iter().all(|line| line.chars().count() <= 60), "{text}");
         let plain = draw(&report, Some(60), false);
         assert!(plain.is_ascii() && plain.contains("carl  #"), "{plain}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_zero_and_money_has_its_currency() {
+        let told = json!({
+            "currency": "EUR", "all": { "asked": 3, "cost_micros": 2_990, "unpriced": 2, "saved_micros": null },
+            "rows": [
+                { "tenant": "anna", "asked": 2, "cost_micros": 2_990, "unpriced": 1, "saved_micros": null },
+                { "tenant": "bert", "asked": 1, "cost_micros": null, "unpriced": 1, "saved_micros": 0 },
+            ],
+        });
+        let text = draw(&Report::read(told, &[By::Tenant]).unwrap(), Some(80), false);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[1].starts_with("anna") && lines[1].ends_with("at least 0.00299 EUR"), "{text}");
+        assert!(lines[2].starts_with("bert") && lines[2].ends_with("not known"), "{text}");
+        assert_eq!(lines[3], "in all at least 0.00299 EUR", "{text}");
+        assert!(lines[6].ends_with("not known") && lines[7].ends_with("0 EUR"), "{text}");
+        assert_eq!((lines[8], *lines.last().unwrap()), ("in all not known", "in all 3"), "{text}");
     }
 
     #[test]

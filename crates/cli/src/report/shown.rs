@@ -50,8 +50,8 @@ pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) ->
                 false => "The",
             };
             format!(
-                "\n{at_least} price of {answers} of the answers is not known. Callbacks say no price; set `prices` in the \
-                 configuration.\n"
+                "\n{at_least} price of {answers} attempts that were or may have been charged is not known. Callbacks say no price: \
+                 set `prices` in the configuration. What was taken and never answered has no price.\n"
             )
         }
     };

@@ -80,6 +80,7 @@ pub(crate) struct Told {
     pub(crate) origin: String,
     answer: Option<ToldAnswer>,
     expires_at: Option<String>,
+    expires_in_ms: Option<u64>,
     cost_micros: Option<u64>,
     currency: String,
     error: Option<ToldError>,
@@ -171,6 +172,7 @@ impl Beside {
         }
         let expires = told.expires_at.as_deref().and_then(read_rfc3339);
         object.insert("expires_ms".into(), json!(expires.map(|at| at.as_millis())));
+        object.insert("expires_in_ms".into(), json!(told.expires_in_ms));
         object.insert("cost_micros".into(), json!(told.cost_micros));
         object.insert("currency".into(), json!(told.currency));
         object.insert("attempt".into(), json!(answer.attempt));

@@ -1,14 +1,15 @@
 //! Keeping pools filled. One of the nodes that are there refills each pool, so that not all of them look at the same places;
 //! if two think that it is theirs, they collide on the sheet and on the keys, and nothing is bought twice.
 
-use super::kept::{Affordable, BUSY_SPAN, Kept, Place, this_hour};
-use super::{alive, pool_draft, price_not_known};
+use super::kept::{BUSY_SPAN, Kept, Place};
+use super::money::{Affordable, settle};
+use super::{alive, pool_draft};
 use crate::{Engine, lock};
 use futures_util::future::join_all;
-use quittance_lifecycle::{Beat, FailCause, Key, Money, Order, Phase, Progress, Timestamp};
+use quittance_lifecycle::{Beat, FailCause, Key, Order, Phase, Timestamp};
 use quittance_pool::{Goal, LIVES_UNTIL_IDLE, SIZE_MAX, shortfall};
 use quittance_ports::{
-    LevelShown, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, Spent, StoreError, Versioned,
+    LevelShown, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, SheetWritten, StoreError, Versioned,
 };
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,6 +86,7 @@ impl Engine {
                     kept.usable = fresh.usable;
                     kept.sizer.set_usable(fresh.usable);
                 }
+                (kept.list_price, kept.basis) = (fresh.list_price, fresh.basis);
                 kept.hear(now, (self.settings.node, own), &roll);
                 pools.sheets.get(&Sheet::pool_name(&name)).cloned()
             };
@@ -99,7 +101,7 @@ impl Engine {
 
     fn make_kept(&self, spec: &PoolSpec) -> Option<Kept> {
         let (_, terms, policy) = self.agree(&spec.kind, pool_draft(spec, None)).ok()?;
-        Kept::new(spec, &terms, policy.pace.p50 + BUSY_SPAN)
+        Kept::new(spec, &terms, self.price_basis(&terms), policy.pace.p50 + BUSY_SPAN)
     }
 
     /// Whether it is this node that sees to a pool, or to some other work of this name: of those that are there, the one that a
@@ -118,28 +120,21 @@ impl Engine {
         let SheetFound { version, sheet: Sheet::Pool(sheet), .. } = found else { return Ok(()) };
         // Nobody else changes it: chores are done one after the other.
         let Some(mut kept) = lock(&self.pools).kept.get(name).cloned() else { return Ok(()) };
-        let mut next = sheet.clone();
+        let mut next = sheet.clone().in_currency(&self.settings.currency);
+        kept.bring_up_to_date(&mut next, self.now());
         let mut plan = self.plan(&mut kept, &mut next).await?;
         plan.level.on_their_way += u32::try_from(plan.refill.len()).unwrap_or(u32::MAX);
         kept.is_idle = plan.level.size == 0 && plan.level.fresh == 0 && plan.level.on_their_way == 0;
         for number in &plan.refill {
             if *number >= next.generations.len() {
-                next.generations.push(0);
+                next.generations.push(next.first_generation);
             }
-            // The first order of a place has generation 1: none is a place that was never filled.
             next.generations[*number] = next.generations[*number].saturating_add(1);
-        }
-        let spent = this_hour(next.spent, self.now());
-        let refills = plan.refill.len() as u64;
-        next.spent = Spent { refills: spent.refills + refills, ..spent };
-        match kept.price(&next) {
-            Some(Money(price)) => {
-                next.spent.money.0 = spent.money.0.saturating_add(price.saturating_mul(refills));
-            }
-            None => next.spent.unpriced = spent.unpriced.saturating_add(refills),
+            kept.reserve(&mut next, *number);
         }
         let is_news = !plan.refill.is_empty()
-            || next.price != sheet.price
+            || (next.price, next.basis, next.spent) != (sheet.price, sheet.basis, sheet.spent)
+            || (&next.reserved, &next.currency) != (&sheet.reserved, &sheet.currency)
             || next.asked_at != sheet.asked_at
             || is_worth_telling(&sheet, &plan.level);
         let announced: Vec<(usize, u64)> =
@@ -208,12 +203,9 @@ impl Engine {
         let on_their_way = u32::try_from(coming).unwrap_or(u32::MAX);
         let (size, why, rate, lead) = self.level(kept, sheet, now);
         let wanted = shortfall(size, fresh, on_their_way);
-        let (afforded, short) = match kept.affordable(sheet, now) {
+        let (afforded, short) = match kept.affordable(sheet) {
             Affordable::NoBudget => (wanted, None),
-            Affordable::Refills(left) => {
-                (wanted.min(left), Some("its budget for this hour is spent".to_owned()))
-            }
-            Affordable::PriceNotKnown => (0, Some(price_not_known(&kept.spec.kind))),
+            Affordable::Refills(most, words) => (wanted.min(most), Some(words)),
         };
         let afforded = afforded.min(SIZE_MAX);
         let why = match short {
@@ -304,12 +296,21 @@ impl Engine {
                     Ok(found) => {
                         let was_coming = matches!(kept.places[*number], Place::OnItsWay { .. });
                         kept.places[*number] = match &found {
-                            None if is_void => Place::Free,
+                            None if is_void => {
+                                settle(sheet, *number, None);
+                                Place::Free
+                            }
                             None => {
                                 announced.push(*number);
                                 Place::Unknown
                             }
-                            Some(found) => self.look_at_place(kept, sheet, found, was_coming, standing),
+                            Some(found) => {
+                                if !found.order.phase.is_open() {
+                                    kept.learn_price(sheet, *number, &found.order);
+                                    settle(sheet, *number, Some(&found.order));
+                                }
+                                self.look_at_place(kept, found, was_coming, standing)
+                            }
                         };
                     }
                     // What cannot be read is somebody's to mend, and no place to be filled meanwhile.
@@ -324,7 +325,6 @@ impl Engine {
     fn look_at_place(
         &self,
         kept: &mut Kept,
-        sheet: &mut PoolSheet,
         found: &Versioned,
         was_coming: bool,
         standing: &BTreeSet<Key>,
@@ -332,15 +332,11 @@ impl Engine {
         let (order, now) = (&found.order, self.now());
         match &order.phase {
             phase if phase.is_open() => Place::OnItsWay { looked: now },
-            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => {
+            Phase::Solved { .. } | Phase::Taken { .. } => {
                 if was_coming && let Some(at) = stood_at(order) {
                     // Half of the time between two looks passes before anybody sees that one is missing.
                     kept.sizer.bought(at.since(order.born) + BUSY_SPAN / 2);
                     (kept.failures, kept.rests_until) = (0, Timestamp::ZERO);
-                    if let Some(cost) = answer.cost {
-                        sheet.price = Some(cost);
-                    }
-                    count_doubles(kept, sheet, order);
                 }
                 if standing.contains(&order.key) { Place::Stands } else { Place::Free }
             }
@@ -355,31 +351,10 @@ impl Engine {
                     Phase::Failed { cause: FailCause::Refused(fault), .. } => fault.code.clone(),
                     _ => "no answer in time".to_owned(),
                 };
-                if !order.attempts.iter().any(|attempt| attempt.accepted) {
-                    // Nobody was paid for it.
-                    sheet.spent.refills = sheet.spent.refills.saturating_sub(1);
-                    match kept.price(sheet) {
-                        Some(Money(price)) => {
-                            sheet.spent.money.0 = sheet.spent.money.0.saturating_sub(price);
-                        }
-                        None => sheet.spent.unpriced = sheet.spent.unpriced.saturating_sub(1),
-                    }
-                }
                 Place::Free
             }
             _ => Place::Free,
         }
-    }
-}
-
-/// A refill was counted once when it was ordered. Attempts beyond the first that may have been paid for count, too: a budget
-/// must also hold after a doubt.
-fn count_doubles(kept: &Kept, sheet: &mut PoolSheet, order: &Order) {
-    let own = order.attempts.iter().filter(|attempt| attempt.made_for.is_none());
-    let paid = own.filter(|attempt| !matches!(attempt.progress, Progress::Faulted)).count() as u64;
-    let doubles = paid.saturating_sub(1);
-    if let Some(Money(price)) = kept.price(sheet) {
-        sheet.spent.money.0 = sheet.spent.money.0.saturating_add(price.saturating_mul(doubles));
     }
 }
 

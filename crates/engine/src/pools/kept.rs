@@ -3,7 +3,7 @@
 use super::{Pools, SILENT_AFTER, alive, pool_draft};
 use quittance_lifecycle::{Key, Money, Slot, Target, Terms, Timestamp};
 use quittance_pool::Sizer;
-use quittance_ports::{Demand, PoolSheet, PoolSpec, Roll, Sheet, SheetFound, Spent};
+use quittance_ports::{Demand, PoolSpec, Roll, Sheet, SheetFound};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -11,7 +11,6 @@ use std::time::Duration;
 pub(super) const BUSY_SPAN: Duration = Duration::from_secs(1);
 const IDLE_SPAN: Duration = Duration::from_secs(3);
 const NONE_SPAN: Duration = Duration::from_secs(10);
-const HOUR_MS: u64 = 3_600_000;
 
 /// What is known of one place in a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,16 +25,6 @@ pub(super) enum Place {
     Free,
 }
 
-/// How many refills the budget of a pool allows now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Affordable {
-    /// The pool has no budget: as many as are wanted.
-    NoBudget,
-    Refills(u32),
-    /// The pool has a budget, and no price to hold against it: none.
-    PriceNotKnown,
-}
-
 /// What this node knows of a pool.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
@@ -43,8 +32,9 @@ pub(super) struct Kept {
     pub(super) target: Target,
     pub(super) usable: Duration,
     pub(super) min_life: Duration,
-    /// What the price list says for its kind.
+    /// What the price list says for its kind, and a digest of all that a price depends on.
     pub(super) list_price: Option<Money>,
+    pub(super) basis: u64,
     pub(super) sizer: Sizer,
     /// What each node had been asked when it was last heard of.
     pub(super) heard: BTreeMap<u64, Demand>,
@@ -93,7 +83,10 @@ impl Pools {
             match self.kept.get_mut(&name) {
                 Some(kept) if kept.spec == spec => {}
                 // Only how much is wanted has changed: what was seen still holds.
-                Some(kept) if pool_draft(&kept.spec, None) == pool_draft(&spec, None) => {
+                Some(kept)
+                    if kept.spec.kind == spec.kind
+                        && pool_draft(&kept.spec, None) == pool_draft(&spec, None) =>
+                {
                     kept.sizer.set_goal(spec.goal);
                     kept.spec = spec;
                 }
@@ -112,7 +105,7 @@ impl Pools {
 }
 
 impl Kept {
-    pub(super) fn new(spec: &PoolSpec, terms: &Terms, lead: Duration) -> Option<Self> {
+    pub(super) fn new(spec: &PoolSpec, terms: &Terms, basis: u64, lead: Duration) -> Option<Self> {
         let usable = terms.usable()?;
         Some(Self {
             spec: spec.clone(),
@@ -120,6 +113,7 @@ impl Kept {
             usable,
             min_life: terms.margin,
             list_price: terms.price,
+            basis,
             sizer: Sizer::new(spec.goal, usable, lead),
             heard: BTreeMap::new(),
             places: Vec::new(),
@@ -166,32 +160,7 @@ impl Kept {
         self.sizer.asked(now, asked);
     }
 
-    /// What the next refill costs, as far as it is known: what the last answer cost, or else what the price list says.
-    pub(super) fn price(&self, sheet: &PoolSheet) -> Option<Money> {
-        sheet.price.or(self.list_price)
-    }
-
-    /// What is left of the budget of this hour. A price that is not known is never counted as 0: it stops the pool.
-    pub(super) fn affordable(&self, sheet: &PoolSheet, now: Timestamp) -> Affordable {
-        let Some(Money(budget)) = self.spec.budget else { return Affordable::NoBudget };
-        if budget == 0 {
-            return Affordable::Refills(0);
-        }
-        let Some(Money(price)) = self.price(sheet) else { return Affordable::PriceNotKnown };
-        let Spent { money: Money(spent), unpriced, .. } = this_hour(sheet.spent, now);
-        let left = budget.saturating_sub(spent).saturating_sub(price.saturating_mul(unpriced));
-        // A price of 0 was said by the provider or by the operator: such answers are free.
-        let refills = left.checked_div(price).and_then(|refills| u32::try_from(refills).ok());
-        Affordable::Refills(refills.unwrap_or(u32::MAX))
-    }
-
     pub(super) fn is_open(&self, now: Timestamp) -> bool {
         self.spec.hours.is_empty() || self.spec.hours.iter().any(|hours| hours.includes(now))
     }
-}
-
-/// What was spent in the hour of `now`.
-pub(super) fn this_hour(spent: Spent, now: Timestamp) -> Spent {
-    let hour = now.as_millis() / HOUR_MS;
-    if spent.hour == hour { spent } else { Spent { hour, ..Spent::default() } }
 }

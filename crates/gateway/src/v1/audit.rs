@@ -115,10 +115,12 @@ pub(super) struct PaidAttempt {
     /// `faulted` or `trailing`.
     #[schema(pattern = "^[a-z_]+$")]
     state: &'static str,
-    /// What its answer cost; `null` if that is not known, or if it has no answer.
+    /// What it cost; `null` if that is not known, or while it is being worked on.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     cost: Option<String>,
     cost_micros: Option<u64>,
+    /// It was charged, or may have been, and the price is not known.
+    unpriced: bool,
     /// Who got the answer.
     who: String,
     /// In whose name it was taken from the shelf.
@@ -150,6 +152,7 @@ impl PaidAttempt {
             state: paid.state.name(),
             cost: paid.cost.map(decimal),
             cost_micros: paid.cost.map(|cost| cost.0),
+            unpriced: paid.is_unpriced,
             who: paid.who.words(&terms.tenant),
             taken_by,
             possible_double: paid.is_possible_double,

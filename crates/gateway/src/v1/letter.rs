@@ -49,10 +49,13 @@ pub(super) struct ReadLetter {
     #[schema(format = DateTime)]
     dead_at: String,
     dead_ms: u64,
-    /// What its answers have cost so far, in millionths; `null` if it has answers and no price of them is known.
+    /// What its attempts have cost so far, in millionths; `null` if some were or may have been charged and no price is known.
     spent_micros: Option<u64>,
-    /// How many of its answers have no known price: they are not in `spent_micros`.
+    /// How many of its attempts were or may have been charged at a price that is not known: they are not in `spent_micros`.
     unpriced: u64,
+    /// What all money of it is in.
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
     /// How often it may have been paid for twice.
     possible_doubles: u32,
     /// What a replay would do: `tells_again`, `goes_on`, `waits_first`, `may_pay_twice`, `pays` or `not_allowed`.
@@ -116,6 +119,7 @@ impl Letter {
             dead_ms: letter.since.as_millis(),
             spent_micros: letter.spent.known().map(|spent| spent.0),
             unpriced: letter.spent.unpriced,
+            currency: engine.currency().to_owned(),
             possible_doubles: order.possible_doubles,
             on_replay: engine.on_replay(order).map(quittance_lifecycle::OnReplay::name),
             price_micros: engine

@@ -351,6 +351,9 @@ impl Watching {
 #[derive(Serialize, ToSchema)]
 pub(super) struct ShownHistory {
     step_ms: u64,
+    /// What all money in the samples is in.
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
     /// The newest last, at most 720.
     samples: Vec<Sample>,
 }
@@ -365,5 +368,6 @@ pub(super) struct ShownHistory {
 )]
 pub(super) async fn history(State(room): State<Room>, _: Operator) -> Response {
     let (step, samples) = room.lookout.history().await;
-    super::json(StatusCode::OK, &ShownHistory { step_ms: millis(step), samples })
+    let currency = room.desk.engine().currency().to_owned();
+    super::json(StatusCode::OK, &ShownHistory { step_ms: millis(step), currency, samples })
 }

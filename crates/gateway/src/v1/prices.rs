@@ -28,8 +28,7 @@ impl Room {
         for (line, tally) in books {
             let (cost, answers) = sums.entry(line.kind).or_default();
             *cost = cost.saturating_add(tally.cost_micros);
-            // An answer that came late and brought its order back counts as both: rather too dear than too cheap.
-            *answers = answers.saturating_add(tally.solved.max(tally.late)).saturating_sub(tally.unpriced);
+            *answers = answers.saturating_add(tally.priced);
         }
         let known = sums.into_iter().filter(|(_, (cost, answers))| *cost > 0 && *answers > 0);
         Ok(Prices(known.map(|(kind, (cost, answers))| (kind, Money(cost.div_ceil(answers)))).collect()))

@@ -80,8 +80,10 @@ pub(super) struct ToldAttempt {
     #[schema(pattern = "^[a-z_]+$")]
     progress: &'static str,
     task: Option<String>,
-    /// What its answer cost; `null` if that is not known.
+    /// What it cost; `null` if that is not known, or while it is being worked on.
     cost_micros: Option<u64>,
+    /// It was charged, or may have been, and the price is not known.
+    unpriced: bool,
     /// The order that it was made for, if its answer came from the shelf.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     made_for: Option<String>,
@@ -138,11 +140,11 @@ pub(super) struct Story {
     /// Each placement after the end starts a new life.
     life: u32,
     possible_doubles: u32,
-    /// What its answers have cost, in `currency`; `null` if it has answers and no price of them is known.
+    /// What its attempts have cost, in `currency`; `null` if some were or may have been charged and no price of them is known.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     spent: Option<String>,
     spent_micros: Option<u64>,
-    /// How many of its answers have no known price: they are not in `spent`.
+    /// How many of its attempts were or may have been charged at a price that is not known: they are not in `spent`.
     unpriced: u64,
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
@@ -230,6 +232,7 @@ impl ToldAttempt {
             },
             task: order.task_of(attempt).map(str::to_owned),
             cost_micros: attempt.cost.map(|cost| cost.0),
+            unpriced: attempt.is_unpriced(),
             made_for: attempt.made_for.map(|key| key.to_string()),
             reported: attempt.report.as_ref().map(|report| if report.is_good { "good" } else { "bad" }),
         }

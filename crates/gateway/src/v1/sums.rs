@@ -45,6 +45,7 @@ impl Sums {
     /// Every line by its name; a sum of money in millionths, and `None` if it is not known.
     pub(super) fn lines(&self) -> BTreeMap<&'static str, Option<u64>> {
         let mut lines: BTreeMap<_, _> = self.tally.lines().map(|(name, count)| (name, Some(count))).collect();
+        lines.insert("unpriced", Some(self.tally.spent().unpriced));
         lines.extend(self.amounts().map(|(_, micros, amount)| (micros, amount.map(|amount| amount.0))));
         lines
     }
@@ -77,8 +78,8 @@ impl PartialSchema for Sums {
         let amount = || ObjectBuilder::new().schema_type(or_null(Type::String)).pattern(Some(DECIMAL));
         let mut object = ObjectBuilder::new().description(Some(
             "Every line of usage by its name; money in millionths of the currency, and as decimals. A sum is `null` if there are \
-             answers and no price of them is known; `unpriced` says how many answers are missing from the cost, and `wasted_unpriced` \
-             from the cost of the wasted ones.",
+             answers and no price of them is known; `unpriced` says how many attempts were or may have been charged and are missing from \
+             the cost (without those in `priced_late`), and `wasted_unpriced` how many answers are missing from the cost of the wasted ones.",
         ));
         let amounts = Self::default().amounts();
         let is_money = |name: &str| amounts.iter().any(|(_, micros, _)| *micros == name);

@@ -121,7 +121,7 @@ async fn each_paid_attempt_is_told_with_its_reason_and_its_owner() {
     }
     let bought_by = |who: &str| entries.iter().filter(|entry| entry["who"] == who).count();
     assert_eq!(
-        (bought_by("anna, and whoever joined"), bought_by("nobody: no caller has come for it yet")),
+        (bought_by("anna, and whoever joined"), bought_by("nobody: no caller has been given it yet")),
         (1, 1)
     );
     let taken = entries.iter().find(|entry| entry["taken_by"].is_string()).unwrap();

@@ -39,8 +39,8 @@ async fn the_picture_shows_orders_by_phase_the_books_the_provider_and_who_is_the
     assert_eq!(picture["orders"], json!({ "open": 1, "dead": 1, "phases": phases, "is_sampled": false }));
     let today = &picture["today"];
     assert_eq!((&today["asked"], &today["solved"], &today["dead"]), (&json!(4), &json!(1), &json!(1)));
-    // One more is paid for and not answered: until its price is known, an answer is taken to be cheaper than it is.
-    assert_eq!((&today["cost_micros"], &today["saved_micros"]), (&json!(2990), &json!(1495)), "{today}");
+    // One more is being worked on: it has no price yet, and does not make an answer cheaper.
+    assert_eq!((&today["cost_micros"], &today["saved_micros"]), (&json!(2990), &json!(2990)), "{today}");
     assert_eq!(picture["latency_ms"]["count"], 1);
     assert_eq!(picture["providers"][0]["state"], "ok");
     assert_eq!(picture["store"], json!({ "is_up": true, "kind": "memory" }));

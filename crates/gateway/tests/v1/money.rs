@@ -134,3 +134,24 @@ async fn what_has_joined_an_answer_without_a_price_saved_an_amount_that_is_not_k
     let usage = operator(&room, "/v1/admin/report").await;
     assert!(usage["all"]["saved_micros"].is_null() && usage["all"]["saved"].is_null(), "{usage}");
 }
+
+/// It may have been charged: 0 would be a guess, in every place.
+#[tokio::test]
+async fn what_was_taken_and_never_answered_has_a_cost_that_is_not_known() {
+    let room = Room::new().await;
+    room.place("hold-1").await.order(202);
+    until(&room, "/v1/admin/report", |usage| usage["all"]["paid"] == 1).await;
+    room.pass(Duration::from_secs(400));
+    let usage = until(&room, "/v1/admin/report", |usage| usage["all"]["dead"] == 1).await;
+    assert!(usage["all"]["cost_micros"].is_null() && usage["all"]["spent"].is_null(), "{usage}");
+    assert_eq!(usage["all"]["unpriced"], 1, "{usage}");
+    let dead = operator(&room, "/v1/admin/dead").await;
+    let letter = &dead["orders"][0];
+    assert!(letter["spent_micros"].is_null() && letter["unpriced"] == 1, "{letter}");
+    assert_eq!(letter["currency"], "USD", "{letter}");
+    let audit = operator(&room, "/v1/admin/audit").await;
+    let entry = &audit["entries"][0];
+    assert!(entry["cost_micros"].is_null() && entry["unpriced"] == true, "{entry}");
+    let history = operator(&room, "/v1/admin/history").await;
+    assert_eq!(history["currency"], "USD", "{history}");
+}

@@ -139,6 +139,7 @@ fn former(number: u32) -> Attempt {
         report: None,
         made_for: None,
         cost: None,
+        unpriced_since: None,
         former: None,
     }
 }
@@ -156,6 +157,7 @@ fn supplied(by: Key, now: Timestamp) -> Event {
         report: None,
         made_for: None,
         cost: None,
+        unpriced_since: None,
         former: None,
     };
     let Delivery { goods, cost, .. } = delivery("from the shelf");

@@ -144,11 +144,7 @@ impl Step {
         self.set_progress(number, Progress::Answered);
         // A callback says no price, and some providers never do: then the price list decides.
         let cost = delivery.cost.or(self.next.terms.price);
-        self.tally.cost_micros = cost.map_or(0, |Money(micros)| micros);
-        self.tally.unpriced = u64::from(cost.is_none());
-        if let Some(attempt) = self.next.attempt_mut(number) {
-            attempt.cost = cost;
-        }
+        self.charge(number, cost);
         let unsolved_at = self.next.attempt(number).map_or(self.now, |attempt| attempt.unsolved_at);
         let arrived = receipt.map_or(self.now, |receipt| receipt.at.min(self.now));
         let earliest = match (delivery.solved_at, receipt) {

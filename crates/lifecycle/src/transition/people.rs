@@ -213,7 +213,8 @@ pub(super) fn unborn(key: Key, terms: Arc<Terms>, now: Timestamp) -> Order {
 }
 
 impl Step {
-    fn placement(self, origin: Origin) -> Placement {
+    fn placement(mut self, origin: Origin) -> Placement {
+        self.count_what_is_left();
         let advance = Advance { next: self.next, tally: self.tally, effect: None };
         Placement::Commit { origin, advance: Box::new(advance) }
     }

@@ -4,7 +4,8 @@ use super::AVAILABLE;
 use super::samples::START;
 use crate::roster::{Card, Demand, Reach, Roster, Vitals};
 use crate::sheet::{
-    LevelShown, PoolSheet, PoolSpec, SHEETS_MAX, Sheet, SheetFound, SheetWritten, Spent, TrustSheet,
+    LevelShown, PoolSheet, PoolSpec, PriceBasis, Reserved, SHEETS_MAX, Sheet, SheetFound, SheetWritten,
+    Spent, TrustSheet,
 };
 use crate::store::Version;
 use futures_util::future::join_all;
@@ -157,8 +158,12 @@ fn pool(name: &str) -> Sheet {
             is_on: true,
         },
         generations: vec![0, 7, u64::MAX],
+        first_generation: 1_700_000_000_000,
         spent: Spent { hour: 495_000, money: Money(1), refills: 2, unpriced: 1 },
+        reserved: BTreeMap::from([(2, Reserved { hour: 495_000, price: None })]),
         price: Some(Money(2990)),
+        basis: PriceBasis { digest: u64::MAX, since: START },
+        currency: "EUR".into(),
         asked_at: START,
         level: Some(LevelShown {
             at: START,
@@ -185,8 +190,12 @@ fn bare_pool(name: &str) -> Sheet {
     };
     Sheet::Pool(PoolSheet {
         generations: Vec::new(),
+        first_generation: 0,
         spent: Spent::default(),
+        reserved: BTreeMap::new(),
         price: None,
+        basis: PriceBasis::default(),
+        currency: String::new(),
         level: None,
         ..sheet
     })

@@ -73,14 +73,7 @@ fn pool(name: &str, size: u32) -> Sheet {
         is_on: true,
     };
     let spent = Spent::default();
-    Sheet::Pool(PoolSheet {
-        spec,
-        generations: vec![3, 1, 4],
-        spent,
-        price: None,
-        asked_at: Timestamp::ZERO,
-        level: None,
-    })
+    Sheet::Pool(PoolSheet { generations: vec![3, 1, 4], spent, ..PoolSheet::new(spec, Timestamp::ZERO) })
 }
 
 fn trust() -> Sheet {

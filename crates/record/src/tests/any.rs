@@ -222,6 +222,7 @@ impl Any {
             report: self.maybe(Self::report),
             made_for: self.maybe(Self::key),
             cost: self.maybe(Self::wide).map(Money),
+            unpriced_since: self.maybe(Self::moment),
             former: self.maybe(|any| (any.moment(), any.count())),
         }
     }

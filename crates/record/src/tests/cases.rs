@@ -162,6 +162,7 @@ fn attempt(number: u32, progress: Progress) -> Attempt {
         report: None,
         made_for: None,
         cost: None,
+        unpriced_since: None,
         former: None,
     }
 }

@@ -42,6 +42,7 @@ fn the_books_of_a_day_add_up() {
         recovered_by_poll: 1,
         solved: 3,
         failed: 1,
+        priced: 3,
         cost_micros: 3 * 2_990,
         ..Tally::default()
     };

@@ -25,8 +25,15 @@ fn a_callback_settles_the_order_and_nobody_asks_for_it() {
     world.after(600);
     assert_eq!((caller.token().as_deref(), caller.told_at()), (Some("gold"), Some(20_000)));
     assert!(world.provider.polls().is_empty());
-    let expected =
-        Tally { asked: 1, attempts: 1, paid: 1, solved: 1, cost_micros: 2_990, ..Tally::default() };
+    let expected = Tally {
+        asked: 1,
+        attempts: 1,
+        paid: 1,
+        solved: 1,
+        priced: 1,
+        cost_micros: 2_990,
+        ..Tally::default()
+    };
     assert_eq!(world.books(), expected);
 }
 

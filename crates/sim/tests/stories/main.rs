@@ -7,6 +7,7 @@
 
 mod accounts;
 mod books;
+mod budgets;
 mod bulks;
 mod callbacks;
 mod crashes;

@@ -8,7 +8,7 @@ use quittance_ports::{PoolSheet, PoolSpec};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-fn pool(goal: Goal) -> PoolSpec {
+pub(crate) fn pool(goal: Goal) -> PoolSpec {
     PoolSpec {
         name: "door".into(),
         tenant: "ada".into(),
@@ -22,12 +22,12 @@ fn pool(goal: Goal) -> PoolSpec {
     }
 }
 
-fn set(node: &Node, spec: PoolSpec) {
+pub(crate) fn set(node: &Node, spec: PoolSpec) {
     let engine = Arc::clone(&node.engine);
     node.does(async move { engine.set_pool(spec).await }).expect("it can be set");
 }
 
-fn sheet(node: &Node) -> PoolSheet {
+pub(crate) fn sheet(node: &Node) -> PoolSheet {
     let engine = Arc::clone(&node.engine);
     let pools = node.does(async move { engine.pools().await }).expect("the store is there");
     pools.into_iter().next().expect("there is one").sheet
@@ -41,7 +41,7 @@ fn open(world: &World) -> usize {
     world.orders().iter().filter(|order| order.phase.is_open()).count()
 }
 
-fn places(world: &World) -> Vec<(u32, u64)> {
+pub(crate) fn places(world: &World) -> Vec<(u32, u64)> {
     let slot = |order: &Arc<Order>| order.terms.slot.as_ref().map(|slot| (slot.number, slot.generation));
     world.orders().iter().filter_map(slot).collect()
 }

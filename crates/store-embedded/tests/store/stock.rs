@@ -6,8 +6,7 @@ use futures_util::future::{join, join_all};
 use quittance_lifecycle::{Event, Key, Order, Tally, Timestamp};
 use quittance_ports::conformance::samples::{self, START, after};
 use quittance_ports::{
-    Commit, Day, PoolSheet, PoolSpec, Roster, Sheet, SheetWritten, Spent, Store, StoreError, Version,
-    Versioned,
+    Commit, Day, PoolSheet, PoolSpec, Roster, Sheet, SheetWritten, Store, StoreError, Version, Versioned,
 };
 use quittance_store_embedded::{DATABASE, EmbeddedStore};
 use rusqlite::Connection;
@@ -204,14 +203,7 @@ fn pool(name: &str) -> Sheet {
         min_life: None,
         is_on: true,
     };
-    Sheet::Pool(PoolSheet {
-        spec,
-        generations: vec![1, 2],
-        spent: Spent::default(),
-        price: None,
-        asked_at: Timestamp::ZERO,
-        level: None,
-    })
+    Sheet::Pool(PoolSheet { generations: vec![1, 2], ..PoolSheet::new(spec, Timestamp::ZERO) })
 }
 
 fn write_sheet(store: &EmbeddedStore, expected: Version, sheet: Option<&Sheet>, name: &str) -> SheetWritten {

@@ -6,7 +6,8 @@ use quittance_lifecycle::{LetterCause, LetterFilter};
 use quittance_pool::{Goal, Heard, Hours, Trust};
 use quittance_ports::{AlertNote, AlertSheet, BulkSheet, Deed, Mark};
 use quittance_ports::{
-    Card, Demand, LevelShown, PoolSheet, PoolSpec, Reach, Sheet, Spent, TrustSheet, Vitals,
+    Card, Demand, LevelShown, PoolSheet, PoolSpec, PriceBasis, Reach, Reserved, Sheet, Spent, TrustSheet,
+    Vitals,
 };
 
 impl Any {
@@ -134,7 +135,17 @@ impl Any {
                 refills: self.wide(),
                 unpriced: self.wide(),
             },
+            first_generation: self.wide(),
+            reserved: {
+                let reserved = |any: &mut Self| {
+                    let price = any.maybe(Self::wide).map(Money);
+                    (any.count(), Reserved { hour: any.wide(), price })
+                };
+                self.list(3, reserved).into_iter().collect()
+            },
             price: self.maybe(Self::wide).map(Money),
+            basis: PriceBasis { digest: self.wide(), since: self.moment() },
+            currency: self.text(),
             asked_at: self.moment(),
             level: self.maybe(Self::level),
         }

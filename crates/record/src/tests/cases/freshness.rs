@@ -4,7 +4,7 @@
 use super::{answer, arrival, at, called_back, order, shared, token_terms};
 use crate::tests::Written;
 use quittance_lifecycle::{Event, Money, Order, Outage, Phase, Receipt, Terms};
-use quittance_ports::{Arrival, Card, PoolSheet, Reach, Sheet, Spent};
+use quittance_ports::{Arrival, Card, PoolSheet, PriceBasis, Reach, Reserved, Sheet, Spent};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +22,11 @@ pub(super) fn terms() -> Vec<(&'static str, Written)> {
 
 pub(super) fn orders() -> Vec<(&'static str, Written)> {
     let uncollected = Order { uncollected: true, ..order(Phase::Solved { answer: answer(), at: at(21) }) };
-    super::orders([("order-uncollected", uncollected)])
+    let mut unpriced = order(Phase::Spoiled { at: at(30) });
+    for attempt in &mut unpriced.attempts {
+        attempt.unpriced_since = Some(at(20));
+    }
+    super::orders([("order-uncollected", uncollected), ("order-unpriced", unpriced)])
 }
 
 pub(super) fn arrivals() -> Vec<(&'static str, Written)> {
@@ -54,5 +58,15 @@ pub(super) fn cards() -> Vec<(&'static str, Written)> {
 pub(super) fn sheets() -> Vec<(&'static str, Written)> {
     let spent = Spent { hour: 472_222, money: Money(2990), refills: 3, unpriced: 2 };
     let sheet = Sheet::Pool(PoolSheet { spent, ..shared::pool() });
-    vec![("sheet-pool-unpriced", Written::Sheet(Box::new(sheet)))]
+    let reserved = [(0, None), (7, Some(Money(2990)))];
+    let reserving = Sheet::Pool(PoolSheet {
+        first_generation: 1_700_000_000_000,
+        reserved: reserved.map(|(place, price)| (place, Reserved { hour: 472_222, price })).into(),
+        basis: PriceBasis { digest: u64::MAX, since: at(4) },
+        currency: "EUR".into(),
+        ..shared::pool()
+    });
+    [("sheet-pool-unpriced", sheet), ("sheet-pool-reserving", reserving)]
+        .map(|(name, sheet)| (name, Written::Sheet(Box::new(sheet))))
+        .into()
 }

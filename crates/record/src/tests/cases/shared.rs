@@ -4,7 +4,9 @@ use super::{SECRET, at, secret};
 use crate::tests::Written;
 use quittance_lifecycle::{Money, Value};
 use quittance_pool::{Goal, Heard, Hours, Trust};
-use quittance_ports::{Card, Demand, LevelShown, PoolSheet, PoolSpec, Sheet, Spent, TrustSheet, Vitals};
+use quittance_ports::{
+    Card, Demand, LevelShown, PoolSheet, PoolSpec, PriceBasis, Sheet, Spent, TrustSheet, Vitals,
+};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -75,6 +77,10 @@ pub(super) fn pool() -> PoolSheet {
             is_on: true,
         },
         generations: vec![0, 7, u64::MAX],
+        first_generation: 0,
+        reserved: BTreeMap::new(),
+        basis: PriceBasis::default(),
+        currency: String::new(),
         spent: Spent { hour: 472_222, money: Money(8970), refills: 3, unpriced: 0 },
         price: Some(Money(2990)),
         asked_at: at(8),
@@ -102,6 +108,10 @@ pub(super) fn sheets() -> Vec<(&'static str, Written)> {
             ..pool().spec
         },
         generations: Vec::new(),
+        first_generation: 0,
+        reserved: BTreeMap::new(),
+        basis: PriceBasis::default(),
+        currency: String::new(),
         spent: Spent::default(),
         price: None,
         asked_at: at(1),

@@ -1,0 +1,142 @@
+//! What a pool may spend, and what it has spent. Each refill is counted before it is ordered, at the price that is expected, and
+//! corrected when it is over: by what it really cost, or by nothing, if nobody was paid. What may have been charged stays counted.
+
+use super::kept::Kept;
+use super::price_not_known;
+use crate::Engine;
+use quittance_lifecycle::{Attempt, Money, Order, Phase, PriceSum, Terms, Timestamp};
+use quittance_ports::{PoolSheet, PriceBasis, Reserved, Spent};
+use sha2::{Digest, Sha256};
+
+const HOUR_MS: u64 = 3_600_000;
+
+/// How many refills the budget of a pool allows now, and what to say if that is fewer than are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Affordable {
+    /// The pool has no budget: as many as are wanted.
+    NoBudget,
+    Refills(u32, String),
+}
+
+/// What the next refill costs, as far as it is known: what the last answer cost, if that was learned under the circumstances of
+/// now, or else what the price list says.
+pub(super) fn price(sheet: &PoolSheet, basis: u64, list_price: Option<Money>) -> Option<Money> {
+    sheet.price.filter(|_| sheet.basis.digest == basis).or(list_price)
+}
+
+/// What was spent in the hour of `now`.
+pub(super) fn this_hour(spent: Spent, now: Timestamp) -> Spent {
+    let hour = now.as_millis() / HOUR_MS;
+    if spent.hour == hour { spent } else { Spent { hour, ..Spent::default() } }
+}
+
+impl Engine {
+    /// A digest of all that the price of these terms depends on.
+    pub(super) fn price_basis(&self, terms: &Terms) -> u64 {
+        let list_price = terms.price.map_or_else(String::new, |price| price.to_string());
+        let mut digest = Sha256::new().chain_update(terms.target.0);
+        for part in [&terms.kind, &terms.provider, &self.settings.currency, &list_price] {
+            digest = digest.chain_update((part.len() as u64).to_le_bytes()).chain_update(part.as_bytes());
+        }
+        let digest: [u8; 32] = digest.finalize().into();
+        digest.first_chunk().map_or(1, |eight: &[u8; 8]| u64::from_le_bytes(*eight)).max(1)
+    }
+}
+
+impl Kept {
+    pub(super) fn price(&self, sheet: &PoolSheet) -> Option<Money> {
+        price(sheet, self.basis, self.list_price)
+    }
+
+    /// Brings a sheet up to now: another hour begins with nothing spent, and a price that was learned under other circumstances
+    /// is forgotten.
+    pub(super) fn bring_up_to_date(&self, sheet: &mut PoolSheet, now: Timestamp) {
+        sheet.spent = this_hour(sheet.spent, now);
+        if sheet.basis.digest != self.basis {
+            sheet.price = None;
+            sheet.basis = PriceBasis { digest: self.basis, since: now };
+        }
+    }
+
+    /// Remembers what the answer of a refill cost, if it was bought under the circumstances of now.
+    pub(super) fn learn_price(&self, sheet: &mut PoolSheet, place: usize, order: &Order) {
+        let is_news = u32::try_from(place).is_ok_and(|place| sheet.reserved.contains_key(&place));
+        let is_of_now = order.terms.target == self.target && order.born >= sheet.basis.since;
+        if let Phase::Solved { answer, .. } | Phase::Taken { answer, .. } = &order.phase
+            && is_news
+            && is_of_now
+            && answer.cost.is_some()
+        {
+            sheet.price = answer.cost;
+        }
+    }
+
+    /// What is left of the budget of this hour. A price that is not known is never counted as 0: it stops the pool.
+    pub(super) fn affordable(&self, sheet: &PoolSheet) -> Affordable {
+        let Some(budget) = self.spec.budget else { return Affordable::NoBudget };
+        let Some(price) = self.price(sheet) else {
+            let none = if budget == Money(0) {
+                "its budget is 0".to_owned()
+            } else {
+                price_not_known(&self.spec.kind)
+            };
+            return Affordable::Refills(0, none);
+        };
+        let currency = &sheet.currency;
+        if price > budget {
+            let words = format!(
+                "its budget of {budget} {currency} an hour is smaller than the price of one, {price}"
+            );
+            return Affordable::Refills(0, words);
+        }
+        let Spent { money: Money(spent), unpriced, .. } = sheet.spent;
+        let left = budget.0.saturating_sub(spent).saturating_sub(price.0.saturating_mul(unpriced));
+        // A price of 0 was said by the provider or by the operator: such answers are free.
+        let refills =
+            left.checked_div(price.0).and_then(|refills| u32::try_from(refills).ok()).unwrap_or(u32::MAX);
+        // The list may be wrong by any factor. The first answer tells what one really costs.
+        if sheet.price.is_none() && refills > 0 && price != Money(0) {
+            let words = "it buys one at a time until the first answer tells what one costs".to_owned();
+            return Affordable::Refills(u32::from(sheet.reserved.is_empty()), words);
+        }
+        Affordable::Refills(refills, "its budget for this hour is spent".to_owned())
+    }
+
+    /// Counts a refill that is about to be ordered.
+    pub(super) fn reserve(&self, sheet: &mut PoolSheet, place: usize) {
+        let price = self.price(sheet);
+        count(&mut sheet.spent, price);
+        sheet.spent.refills = sheet.spent.refills.saturating_add(1);
+        let place = u32::try_from(place).unwrap_or(u32::MAX);
+        sheet.reserved.insert(place, Reserved { hour: sheet.spent.hour, price });
+    }
+}
+
+fn count(spent: &mut Spent, price: Option<Money>) {
+    let mut sum = spent.sum();
+    sum.add(price);
+    (spent.money, spent.unpriced) = (sum.sum, sum.unpriced);
+}
+
+/// A refill is over, or was never placed (`None`): what it really cost takes the place of what was expected. An hour that has
+/// passed is not corrected.
+pub(super) fn settle(sheet: &mut PoolSheet, place: usize, order: Option<&Order>) {
+    let Some(reserved) = u32::try_from(place).ok().and_then(|place| sheet.reserved.remove(&place)) else {
+        return;
+    };
+    if reserved.hour != sheet.spent.hour {
+        return;
+    }
+    let mut expected = PriceSum::default();
+    expected.add(reserved.price);
+    let mut sum = sheet.spent.sum().since(&expected);
+    if let Some(order) = order {
+        sum += order.spent();
+    }
+    (sheet.spent.money, sheet.spent.unpriced) = (sum.sum, sum.unpriced);
+    let is_bought =
+        |attempt: &Attempt| attempt.made_for.is_none() && (attempt.accepted || attempt.may_be_charged());
+    if !order.is_some_and(|order| order.attempts.iter().any(is_bought)) {
+        sheet.spent.refills = sheet.spent.refills.saturating_sub(1);
+    }
+}

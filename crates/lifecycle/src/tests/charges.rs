@@ -1,0 +1,184 @@
+//! What an attempt costs that came to no answer: what the provider charges for it, or "not known", and never 0 by mistake.
+
+use super::{START, agreed, delivery, placed, policy, secs};
+use crate::{
+    Decision, Event, Fault, FaultClass, Gate, Money, Order, Phase, Policy, PollOutcome, Reuse, Slot,
+    SubmitOutcome, Tally, Unsolvable, WithoutWord, Word, transition,
+};
+use alloc::format;
+use alloc::sync::Arc;
+
+const WAKE: Event = Event::Woken { stamp: 1, gate: Gate::Pass };
+
+/// An order and what its steps have added to usage.
+struct Told {
+    order: Order,
+    usage: Tally,
+    policy: Policy,
+}
+
+impl Told {
+    fn new(policy: Policy, price: Option<u64>, is_for_a_pool: bool) -> Self {
+        let (key, terms) = agreed(true, Reuse::Exclusive, false);
+        let mut terms = (*terms).clone();
+        terms.price = price.map(Money);
+        terms.slot = is_for_a_pool.then(|| Slot { pool: "warm".into(), number: 0, generation: 1 });
+        Self { order: placed(key, &Arc::new(terms), &policy), usage: Tally::default(), policy }
+    }
+
+    fn step(&mut self, at: u64, event: Event) {
+        match transition(&self.order, event.clone(), START + secs(at), &self.policy) {
+            Decision::Advance(advance) => {
+                self.usage += advance.tally;
+                self.order = advance.next;
+            }
+            Decision::Act(_) => {}
+            Decision::Ignore(why) => panic!("{event:?} at {at} s on {}: {why:?}", self.order.phase.name()),
+        }
+    }
+
+    fn wake_when_due(&mut self) {
+        let due = self.order.due().expect("it waits for something");
+        self.step(due.since(START).as_secs() + 1, WAKE);
+    }
+
+    fn accept(&mut self) {
+        self.step(0, WAKE);
+        let task = format!("task-{}", self.order.last_attempt);
+        let attempt = self.order.last_attempt;
+        self.step(1, Event::Submitted { attempt, outcome: SubmitOutcome::Accepted { task } });
+    }
+
+    fn poll(&mut self, at: u64, outcome: PollOutcome) {
+        self.step(at, Event::Polled { attempt: 1, asked: START + secs(at), outcome });
+    }
+
+    /// The known sum and how many prices are missing, in usage and of the order itself.
+    fn spent(&self) -> (Option<u64>, u64) {
+        let spent = self.usage.spent();
+        assert_eq!(spent, self.order.spent(), "usage and the order agree");
+        (spent.known().map(|money| money.0), spent.unpriced)
+    }
+}
+
+fn unsolvable() -> PollOutcome {
+    PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"))
+}
+
+fn rules(unsolvable: Unsolvable) -> Policy {
+    Policy { unsolvable, ..policy(true, WithoutWord::Resubmit) }
+}
+
+#[test]
+fn a_task_that_cannot_be_solved_costs_what_the_provider_charges_for_it() {
+    for (rule, price, spent) in [
+        (Unsolvable::Charged, Some(2_990), (Some(2_990), 0)),
+        (Unsolvable::Charged, None, (None, 1)),
+        (Unsolvable::Free, Some(2_990), (Some(0), 0)),
+        (Unsolvable::Free, None, (Some(0), 0)),
+        (Unsolvable::NotKnown, Some(2_990), (None, 1)),
+    ] {
+        let mut told = Told::new(rules(rule), price, false);
+        told.accept();
+        told.poll(10, unsolvable());
+        assert_eq!(told.spent(), spent, "{rule:?} at {price:?}");
+    }
+}
+
+#[test]
+fn where_answers_are_free_so_is_what_came_to_none() {
+    let mut told = Told::new(rules(Unsolvable::NotKnown), Some(0), false);
+    told.accept();
+    told.step(300, WAKE);
+    assert!(told.order.phase.is_dead());
+    assert_eq!(told.spent(), (Some(0), 0));
+}
+
+#[test]
+fn a_task_that_was_refused_at_the_door_costs_nothing() {
+    let mut told = Told::new(rules(Unsolvable::Charged), Some(5), false);
+    told.step(0, WAKE);
+    let rejected = SubmitOutcome::Rejected(Fault::new(FaultClass::Unsolvable, "CODE"));
+    told.step(1, Event::Submitted { attempt: 1, outcome: rejected });
+    assert_eq!(told.spent(), (Some(0), 0));
+}
+
+#[test]
+fn a_task_that_is_gone_may_have_been_charged() {
+    let mut told = Told::new(rules(Unsolvable::Free), Some(5), false);
+    told.accept();
+    told.poll(10, PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_NO_SUCH_CAPCHA_ID")));
+    assert_eq!(told.spent(), (None, 1));
+}
+
+#[test]
+fn what_was_taken_and_not_answered_by_the_deadline_is_not_known_until_the_answer_comes_after_all() {
+    let mut told = Told::new(rules(Unsolvable::Free), Some(5), false);
+    told.accept();
+    assert_eq!(told.spent(), (Some(0), 0), "it is waited for");
+    told.step(300, WAKE);
+    assert!(told.order.phase.is_dead());
+    assert_eq!(told.spent(), (None, 1), "the price of an answer that never came is not known");
+    told.step(700, WAKE);
+    assert_eq!(told.spent(), (None, 1), "given up for good, and counted once");
+    let word = Word::Answered(delivery("token"));
+    told.step(710, Event::CalledBack { attempt: 1, task: None, word, receipt: None });
+    assert_eq!(told.spent(), (Some(3), 0), "the cost is counted once, and the unknown is taken back");
+}
+
+/// Each day of usage must be true by itself: the day before keeps "at least", and the next has the cost.
+#[test]
+fn an_answer_on_the_next_day_leaves_the_day_before_at_least() {
+    let mut told = Told::new(rules(Unsolvable::Free), Some(5), false);
+    told.accept();
+    told.step(300, WAKE);
+    let before = told.usage;
+    let word = Word::Answered(delivery("token"));
+    told.step(24 * 3600, Event::CalledBack { attempt: 1, task: None, word, receipt: None });
+    assert_eq!((before.unpriced, before.priced_late, before.cost_micros), (1, 0, 0));
+    assert_eq!((told.usage.unpriced, told.usage.priced_late, told.usage.cost_micros), (1, 0, 3));
+    assert_eq!(told.order.spent().unpriced, 0, "the order itself knows");
+}
+
+#[test]
+fn a_cancelled_task_that_was_taken_is_not_known() {
+    let mut told = Told::new(rules(Unsolvable::Free), Some(5), false);
+    told.accept();
+    told.step(2, Event::Cancelled);
+    assert_eq!(told.spent(), (None, 1));
+    told.poll(10, PollOutcome::Answered(delivery("token")));
+    assert_eq!(told.spent(), (Some(3), 0));
+}
+
+#[test]
+fn a_doubt_that_is_paid_over_may_have_been_charged_and_a_refusal_that_comes_late_takes_it_back() {
+    let mut told = Told::new(Policy { callbacks: false, ..rules(Unsolvable::Free) }, Some(5), false);
+    told.step(0, WAKE);
+    told.step(1, Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Default::default()) });
+    assert_eq!(told.spent(), (Some(0), 0), "it is waited for");
+    told.wake_when_due();
+    assert_eq!(told.order.last_attempt, 2);
+    assert_eq!(told.spent(), (None, 1));
+    let rejected = SubmitOutcome::Rejected(Fault::new(FaultClass::Busy, "CODE"));
+    told.step(10, Event::Submitted { attempt: 1, outcome: rejected });
+    assert_eq!(told.spent(), (Some(0), 0));
+}
+
+/// A pool counts one price for each refill before it is ordered. A second submit would be charged and not counted.
+#[test]
+fn a_refill_is_not_submitted_again_if_it_may_have_been_charged() {
+    let poll_only = |rule| Policy { callbacks: false, ..rules(rule) };
+    let mut doubt = Told::new(poll_only(Unsolvable::Free), Some(5), true);
+    doubt.step(0, WAKE);
+    doubt.step(1, Event::Submitted { attempt: 1, outcome: SubmitOutcome::InDoubt(Default::default()) });
+    doubt.wake_when_due();
+    assert_eq!(doubt.order.last_attempt, 1, "the pool decides whether to buy again");
+    assert!(matches!(doubt.order.phase, Phase::Failed { .. }), "{:?}", doubt.order.phase);
+    for (rule, attempts) in [(Unsolvable::Charged, 1), (Unsolvable::NotKnown, 1), (Unsolvable::Free, 2)] {
+        let mut told = Told::new(poll_only(rule), Some(5), true);
+        told.accept();
+        told.poll(10, unsolvable());
+        told.wake_when_due();
+        assert_eq!(told.order.last_attempt, attempts, "{rule:?}");
+    }
+}

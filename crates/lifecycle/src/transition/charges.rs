@@ -1,0 +1,89 @@
+//! What each attempt costs, for usage. A price that is known is counted once. An attempt that was charged, or may have been, at a
+//! price that is not known is counted as `unpriced`, so that no sum takes it for 0.
+
+use super::Step;
+use crate::answer::Money;
+use crate::fault::FaultClass;
+use crate::order::{Attempt, Progress};
+use crate::policy::{Policy, Unsolvable};
+use crate::time::Timestamp;
+use alloc::vec::Vec;
+
+const DAY_MS: u64 = 24 * 3600 * 1000;
+
+/// Usage is counted by day (UTC), and each day must be right by itself.
+const fn is_same_day(a: Timestamp, b: Timestamp) -> bool {
+    a.as_millis() / DAY_MS == b.as_millis() / DAY_MS
+}
+
+impl Step {
+    /// What this attempt cost is known now; or it is known that the price is not (`None`).
+    pub(super) fn charge(&mut self, number: u32, cost: Option<Money>) {
+        let now = self.now;
+        let Some(attempt) = self.next.attempt_mut(number) else { return };
+        match (cost, attempt.cost) {
+            (Some(cost), before) => {
+                attempt.cost = Some(cost);
+                let Money(counted) = before.unwrap_or_default();
+                let is_priced = cost != Money(0) || attempt.progress == Progress::Answered;
+                self.tally.cost_micros += cost.0.saturating_sub(counted);
+                self.tally.priced += u64::from(is_priced && counted == 0);
+                self.is_unpriced_no_more(number);
+            }
+            (None, None) if attempt.unpriced_since.is_none() => {
+                attempt.unpriced_since = Some(now);
+                self.tally.unpriced += 1;
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// An attempt that the provider did not take costs nothing. One that it could not solve costs what its rules say. Of any
+    /// other that it took and ended with a fault nobody knows whether it was charged.
+    pub(super) fn charge_for_a_fault(&mut self, number: u32, class: FaultClass, policy: &Policy) {
+        let price = self.next.terms.price;
+        let is_accepted = self.next.attempt(number).is_some_and(|attempt| attempt.accepted);
+        if !is_accepted {
+            return self.is_unpriced_no_more(number);
+        }
+        let cost = match (class, policy.unsolvable) {
+            (FaultClass::Unsolvable, Unsolvable::Charged) => price,
+            (FaultClass::Unsolvable, Unsolvable::Free) => Some(Money(0)),
+            _ => self.free(),
+        };
+        self.charge(number, cost);
+    }
+
+    fn is_unpriced_no_more(&mut self, number: u32) {
+        let now = self.now;
+        let since = self.next.attempt_mut(number).and_then(|attempt| attempt.unpriced_since.take());
+        // A day that is over keeps saying "at least", which stays true.
+        self.tally.priced_late += u64::from(since.is_some_and(|since| is_same_day(since, now)));
+    }
+
+    /// Attempts that the order does not wait for any more, and that may have been charged: their price is not known until word of
+    /// them comes after all.
+    pub(super) fn count_what_is_left(&mut self) {
+        let awaited = self.next.current().filter(|_| self.next.wanted);
+        let is_left = |attempt: &&Attempt| {
+            let is_silent = attempt.is_open() || matches!(attempt.progress, Progress::GivenUp { .. });
+            is_silent && attempt.made_for.is_none() && Some(attempt.number) != awaited
+        };
+        let left: Vec<u32> =
+            self.next.attempts.iter().filter(is_left).map(|attempt| attempt.number).collect();
+        let cost = self.free();
+        for number in left {
+            self.charge(number, cost);
+        }
+    }
+
+    /// Where answers are free by the price list, so is what came to none.
+    fn free(&self) -> Option<Money> {
+        self.next.terms.price.filter(|price| *price == Money(0))
+    }
+
+    /// Whether an attempt of this order was charged, or may have been.
+    pub(super) fn may_be_charged(&self) -> bool {
+        self.next.attempts.iter().any(Attempt::may_be_charged)
+    }
+}
