@@ -142,12 +142,13 @@ impl Place {
 }
 
 impl Opened {
-    /// The secret for a look: the one that stands, or `drawn` if there is none, which is kept nowhere.
+    /// The secret for a look: the one that stands. If there is none, `drawn` is kept in the folder of an embedded store, and nowhere in
+    /// a shared one: that may be empty because it was flushed, and its nodes bring theirs back.
     pub(crate) async fn secret_as_it_is(&self, drawn: [u8; 32]) -> Result<[u8; 32], SecretError> {
         let found = match &self.keeper {
             Keeper::Nobody => None,
             #[cfg(feature = "embedded")]
-            Keeper::Folder(dir, ..) => secret::standing_in(dir)?,
+            Keeper::Folder(..) => Some(self.secret(drawn).await?),
             #[cfg(feature = "redis")]
             Keeper::Redis(store) => store.secret_as_it_is().await?,
             #[cfg(feature = "postgres")]

@@ -14,11 +14,6 @@ pub(crate) fn draw<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// The secret of this directory, if there is one.
-pub(crate) fn standing_in(dir: &Path) -> io::Result<Option<[u8; 32]>> {
-    read(&dir.join(NAME))
-}
-
 /// The secret of this directory: the one that is there, or else this one.
 pub(crate) fn kept_in(dir: &Path, secret: [u8; 32]) -> io::Result<[u8; 32]> {
     let path = dir.join(NAME);
