@@ -27,13 +27,13 @@ impl Told {
     }
 
     fn step(&mut self, at: u64, event: Event) {
-        match transition(&self.order, event.clone(), START + secs(at), &self.policy) {
+        match transition(&self.order, event, START + secs(at), &self.policy) {
             Decision::Advance(advance) => {
                 self.usage += advance.tally;
                 self.order = advance.next;
             }
             Decision::Act(_) => {}
-            Decision::Ignore(why) => panic!("{event:?} at {at} s on {}: {why:?}", self.order.phase.name()),
+            Decision::Ignore(why) => panic!("at {at} s on {}: {why:?}", self.order.phase.name()),
         }
     }
 
