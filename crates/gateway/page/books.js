@@ -107,7 +107,7 @@ export function books({ query }) {
       fill(shown,
         facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid anew', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', sum('cost_micros')], ['Of that wasted', sum('wasted_micros')], ['Saved', sum('saved_micros')], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
         isEmpty ? el('p', { class: 'empty' }, 'Nobody has asked for anything in these days.') : [
-          all.unpriced && all.cost_micros ? el('p', { class: 'hint' }, `The price of ${count(all.unpriced)} answers is not known: callbacks say no price, and some providers never do. Set [prices], and those that come are counted.`) : null,
+          all.unpriced && all.cost_micros ? el('p', { class: 'hint' }, `The price of ${count(all.unpriced)} attempts that were or may have been charged is not known: callbacks say no price, some providers never do, and what was taken and never answered has none. Set [prices], and answers that come are counted.`) : null,
           plot(report),
           el('div', { class: 'head' }, el('h2', {}, 'In figures'), button('Download as CSV', () => save(report), { class: 'small' })),
           sheet(report),

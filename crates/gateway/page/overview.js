@@ -144,7 +144,7 @@ export function overview() {
     dials.latency.set(span(times.p50), (times.count ? `95 % within ${span(times.p95)}, of the last 5 min` : 'nothing solved in the last 5 min') + (snapshot.nodes.length > 1 ? ', on this node' : ''), recent.map((point) => point.p50));
     const onTile = { write: moneyShort, isShort: true };
     const unless = (micros) => (micros === null ? `${PRICE_NOT_KNOWN}; ` : '');
-    const missing = today.unpriced && today.cost_micros ? `price of ${countShort(today.unpriced)} answers not known; ` : '';
+    const missing = today.unpriced && today.cost_micros ? `price of ${countShort(today.unpriced)} not known; ` : '';
     dials.spent.set(priced(today.cost_micros, today.unpriced, onTile), `${missing}${unless(today.cost_micros)}${countShort(today.paid)} paid, ${countShort(today.retried)} retried`, recent.map((point) => point.paid));
     const saved = today.joined + today.cached + today.from_stock;
     dials.saved.set(priced(today.saved_micros, 0, onTile), `${unless(today.saved_micros)}${countShort(saved)} of ${countShort(today.asked)} not bought anew`, recent.map((point) => point.joined + point.cached + point.from_stock));

@@ -235,7 +235,7 @@ fn finish(
         unsolvable_is_charged: match script.policy.unsolvable {
             Unsolvable::Charged => true,
             Unsolvable::Free => false,
-            Unsolvable::NotKnown => script.visits % 2 == 0,
+            Unsolvable::NotKnown => script.visits.is_multiple_of(2),
         },
     };
     let breaches = judge::judge(&evidence);

@@ -231,7 +231,7 @@ mod tests {
         let told = json!({ "all": { "asked": 9, "unpriced": 4, "cost_micros": 1_500 }, "rows": [] });
         for by in [&[][..], &[By::Day]] {
             let text = text(&Report::read(told.clone(), by).unwrap(), Day(1), Day(1), None);
-            assert!(text.contains("at least that: the price of 4 of the answers is not known"), "{text}");
+            assert!(text.contains("at least that: the price of 4 attempts that were or may"), "{text}");
         }
     }
 
@@ -244,7 +244,8 @@ mod tests {
         let spent = text.lines().find(|line| line.starts_with("spent")).unwrap();
         assert!(spent.ends_with("not known"), "{text}");
         assert!(
-            text.contains("\nThe price of 4 of the answers is not known.") && !text.contains("at least"),
+            text.contains("\nThe price of 4 attempts that were or may have been charged is not known.")
+                && !text.contains("at least"),
             "{text}"
         );
         assert!(text.starts_with("1970-01-02, in UTC; money in EUR\n"), "{text}");

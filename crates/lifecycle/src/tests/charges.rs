@@ -27,13 +27,13 @@ impl Told {
     }
 
     fn step(&mut self, at: u64, event: Event) {
-        match transition(&self.order, event.clone(), START + secs(at), &self.policy) {
+        match transition(&self.order, event, START + secs(at), &self.policy) {
             Decision::Advance(advance) => {
                 self.usage += advance.tally;
                 self.order = advance.next;
             }
             Decision::Act(_) => {}
-            Decision::Ignore(why) => panic!("{event:?} at {at} s on {}: {why:?}", self.order.phase.name()),
+            Decision::Ignore(why) => panic!("at {at} s on {}: {why:?}", self.order.phase.name()),
         }
     }
 
@@ -62,7 +62,7 @@ impl Told {
 }
 
 fn unsolvable() -> PollOutcome {
-    PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_CAPTCHA_UNSOLVABLE"))
+    PollOutcome::Faulted(Fault::new(FaultClass::Unsolvable, "ERROR_UNSOLVABLE"))
 }
 
 fn rules(unsolvable: Unsolvable) -> Policy {
@@ -107,7 +107,7 @@ fn a_task_that_was_refused_at_the_door_costs_nothing() {
 fn a_task_that_is_gone_may_have_been_charged() {
     let mut told = Told::new(rules(Unsolvable::Free), Some(5), false);
     told.accept();
-    told.poll(10, PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_NO_SUCH_CAPCHA_ID")));
+    told.poll(10, PollOutcome::Faulted(Fault::new(FaultClass::Caller, "ERROR_NO_SUCH_ID")));
     assert_eq!(told.spent(), (None, 1));
 }
 
