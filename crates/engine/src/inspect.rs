@@ -2,11 +2,13 @@
 //! task that leaves, at the last step before the wire.
 
 mod names;
+#[cfg(test)]
+mod tests;
 
 use crate::targets::{HostPattern, NotAllowed, Targets};
 use quittance_hosts::{
-    Hosts, Unclear, address, addresses, anything, document, html, is_media_type, is_proxy, is_text, opaque, page,
-    token, word,
+    Hosts, Unclear, address, addresses, anything, document, html, is_media_type, is_proxy, is_text, opaque,
+    page, token, word,
 };
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{Field, Kind, Role, Shape, Value};

@@ -101,8 +101,8 @@ pub(crate) fn pieces(text: &str, hosts: &mut Hosts) {
 
 /// Top-level domains of two letters are countries; these are the others that hosts had before any word could be one.
 const OLD_DOMAINS: [&str; 16] = [
-    "aero", "arpa", "biz", "cat", "com", "coop", "edu", "gov", "info", "int", "jobs", "mil", "mobi", "net", "org",
-    "travel",
+    "aero", "arpa", "biz", "cat", "com", "coop", "edu", "gov", "info", "int", "jobs", "mil", "mobi", "net",
+    "org", "travel",
 ];
 
 /// Whether it is one word that may have dots and names a thing rather than a host: its last part is a word (`user.new`), or all of

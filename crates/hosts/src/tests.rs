@@ -1,8 +1,8 @@
 //! Every way to hide a host that we know of, and what must not be taken for one.
 
 use super::{
-    Unclear, address, addresses, anything, canonical, document, is_proxy, is_text, opaque, page, roots, token,
-    word,
+    Unclear, address, addresses, anything, canonical, document, is_proxy, is_text, opaque, page, roots,
+    token, word,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -378,8 +378,24 @@ fn a_scheme_of_no_protocol_that_fetches_needs_the_full_name_of_a_host() {
 #[test]
 fn a_name_has_the_roots_that_readers_make_of_it() {
     for name in [
-        "key", "Key", " key", "key ", "key[]", "key[0]", "KEY[a][b]", "key.", "key.x", "key[", "key\u{0}", "key\u{0}x",
-        "k\u{200b}ey", "\u{ff4b}ey", "key%5B0%5D", "key\u{a0}", "key_", "+key",
+        "key",
+        "Key",
+        " key",
+        "key ",
+        "key[]",
+        "key[0]",
+        "KEY[a][b]",
+        "key.",
+        "key.x",
+        "key[",
+        "key\u{0}",
+        "key\u{0}x",
+        "k\u{200b}ey",
+        "\u{ff4b}ey",
+        "key%5B0%5D",
+        "key\u{a0}",
+        "key_",
+        "+key",
     ] {
         assert!(roots(name).contains("key"), "{name:?}: {:?}", roots(name));
     }

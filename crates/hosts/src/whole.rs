@@ -106,7 +106,8 @@ pub fn is_media_type(head: &str) -> bool {
     let mut parts = head.split(';');
     let media = parts.next().unwrap_or_default();
     let is_media = media.split_once('/').is_some_and(|(sort, name)| is_word(sort) && is_word(name));
-    is_media && parts.all(|part| part.split_once('=').is_some_and(|(name, value)| is_word(name) && is_word(value)))
+    is_media
+        && parts.all(|part| part.split_once('=').is_some_and(|(name, value)| is_word(name) && is_word(value)))
 }
 
 /// A document without what its namespaces are called: the values of `xmlns` and `xmlns:name`.

@@ -75,7 +75,7 @@ pub enum Role {
     /// The site's own word for something (an action): as a key, but one word with dots may end like a host, because no provider
     /// fetches it.
     Word,
-    /// A long token that is handed on to the captcha's vendor and has dots and slashes by its nature.
+    /// A long token that is handed on to the vendor and has dots and slashes by its nature.
     Token,
     /// A page of HTML in base64, which a provider may show to a browser.
     Html,

@@ -303,13 +303,13 @@ pub(super) fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
         | NotAllowed::Name { field, .. }
         | NotAllowed::NoChoice { field, .. }
         | NotAllowed::NotText { field } => Refused::bad(&format!("params.{field}"), detail),
-        NotAllowed::Unclear { .. } | NotAllowed::CannotSend { .. } | NotAllowed::Incomplete { .. } => Refused::bad("params", detail),
+        NotAllowed::Unclear { .. } | NotAllowed::CannotSend { .. } | NotAllowed::Incomplete { .. } => {
+            Refused::bad("params", detail)
+        }
         NotAllowed::Images { .. }
         | NotAllowed::Undescribed { .. }
         | NotAllowed::Tenant { .. }
-        | NotAllowed::Kind { .. } => {
-            Code::KindNotAllowed.because(detail).at("kind")
-        }
+        | NotAllowed::Kind { .. } => Code::KindNotAllowed.because(detail).at("kind"),
     }
 }
 

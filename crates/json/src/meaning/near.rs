@@ -51,7 +51,11 @@ pub(super) fn kind(name: &str) -> Option<String> {
         is_near(&typed, known) || is_near_and_short(&typed, known) || is_near(core_of(&typed), core_of(known))
     };
     let near = kinds.chain(others.map(str::to_owned)).filter(|known| is_meant(&squeezed(known)));
-    near.min_by_key(|known| strsim::osa_distance(&typed, &squeezed(known)))
+    near.min_by_key(|known| {
+        let known = squeezed(known);
+        let between_cores = strsim::osa_distance(core_of(&typed), core_of(&known));
+        (between_cores, strsim::osa_distance(&typed, &known))
+    })
 }
 
 /// Whether the `class` of a custom task is a kind that we know by another type.
@@ -82,15 +86,21 @@ pub(super) fn check_names(kind: Option<&Kind>, params: &BTreeMap<String, Param>)
     let open = quittance_catalog::open_kind("");
     let of = kind.unwrap_or(&open);
     let all = || {
-        let ours = of.fields.iter().map(|field| field.name).chain(of.hosts.roles.iter().map(|(name, _)| *name));
+        let ours =
+            of.fields.iter().map(|field| field.name).chain(of.hosts.roles.iter().map(|(name, _)| *name));
         let tells = method::tells(&of.name).chain(task::tells(&of.name)).map(|(tell, ..)| tell);
         let marks = method::marks(&of.name).map(|(mark, _)| mark);
-        ours.chain(COMMON).chain(task::wire_names(&of.name)).chain(tells).chain(marks).chain(CONTROL.iter().copied())
+        ours.chain(COMMON)
+            .chain(task::wire_names(&of.name))
+            .chain(tells)
+            .chain(marks)
+            .chain(CONTROL.iter().copied())
     };
     for name in params.keys() {
         // A client that sends the parameters of all kinds with each order has not misspelt any of them.
         let is_known = quittance_catalog::kinds().any(|kind| kind.role(name) != Role::Unknown);
-        let is_object = || all().any(|known| known.strip_prefix(name).is_some_and(|tail| tail.starts_with('.')));
+        let is_object =
+            || all().any(|known| known.strip_prefix(name).is_some_and(|tail| tail.starts_with('.')));
         if is_known || all().any(|known| known == name) || name == "type" || is_object() {
             continue;
         }

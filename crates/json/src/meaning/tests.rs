@@ -108,10 +108,38 @@ fn no_parameter_is_another_one_to_some_reader() {
     let page = ("pageurl", PAGE);
     for kind in ["turnstile", "recaptcha_v2", "yandex", "CustomTask", "brandnew"] {
         for name in [
-            "key[]", "key[0]", "key[abcdef]", "Key", " key", "key.", "method[]", "method[abcdef]", "Method", "method ",
-            "json[abcdef]", "json ", "pingback[]", " pingback", "Pingback", "callbackurl", "clientkey", "clientKey ",
-            "soft_id[]", "soft.id", "pageurl[0]", "pageurl[abcdef]", " pageurl", "pageurl\u{0}", "websiteURL ",
-            "websiteURL[x]", "proxy[]", "userAgent[]", " type", "type ", "type[x]", "Type",
+            "key[]",
+            "key[0]",
+            "key[abcdef]",
+            "Key",
+            " key",
+            "key.",
+            "method[]",
+            "method[abcdef]",
+            "Method",
+            "method ",
+            "json[abcdef]",
+            "json ",
+            "pingback[]",
+            " pingback",
+            "Pingback",
+            "callbackurl",
+            "clientkey",
+            "clientKey ",
+            "soft_id[]",
+            "soft.id",
+            "pageurl[0]",
+            "pageurl[abcdef]",
+            " pageurl",
+            "pageurl\u{0}",
+            "websiteURL ",
+            "websiteURL[x]",
+            "proxy[]",
+            "userAgent[]",
+            " type",
+            "type ",
+            "type[x]",
+            "Type",
         ] {
             let refused = meant(kind, &[page, (name, "x")]);
             assert!(matches!(refused, Err(BadRequest::MisspeltParam { .. })), "{kind} {name:?}: {refused:?}");
@@ -174,10 +202,12 @@ fn an_object_that_came_as_text_says_what_it_says_in_a_task() {
 
 #[test]
 fn a_proxy_without_a_type_is_one_of_http_and_an_address_of_ipv6_has_brackets() {
-    let (_, said) = meant("AntiCloudflareTask", &[("websiteURL", PAGE), ("proxy", "1.2.3.4:80:u:p")]).unwrap();
+    let (_, said) =
+        meant("AntiCloudflareTask", &[("websiteURL", PAGE), ("proxy", "1.2.3.4:80:u:p")]).unwrap();
     assert_eq!(said["proxy"], Param::from("u:p@1.2.3.4:80"));
     assert_eq!(said["proxytype"], Param::from("HTTP"));
-    let pieces = [("pageurl", PAGE), ("sitekey", "k"), ("proxyAddress", "2001:db8::1"), ("proxyPort", "8000")];
+    let pieces =
+        [("pageurl", PAGE), ("sitekey", "k"), ("proxyAddress", "2001:db8::1"), ("proxyPort", "8000")];
     let (_, said) = meant("turnstile", &pieces).unwrap();
     assert_eq!(said["proxy"], Param::from("[2001:db8::1]:8000"));
 }

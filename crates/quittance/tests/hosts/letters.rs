@@ -2,6 +2,8 @@
 
 use crate::cases::bytes_in;
 use crate::hide::{base64, unbase64};
+use crate::holes::Hole;
+use crate::world::{Caller, Provider, World};
 use quittance::lifecycle::{DeadCause, Draft, Key, KeySettings, Phase, Placement, Policy, Timestamp, Value};
 use serde_json::{Map, Value as Json, json};
 use std::collections::BTreeMap;
@@ -36,4 +38,31 @@ pub(crate) fn letter(kind: &str, params: &Map<String, Json>, number: u64) -> (Ke
     let record = base64(&quittance_record::encode_order(&order));
     let terms = base64(&quittance_record::encode_terms(&terms));
     (key, json!({ "key": key.to_string(), "record": record, "terms": terms }).to_string())
+}
+
+/// What was never placed here is not complete, or belongs to nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_letter_of_nobody_or_without_its_page_is_not_replayed() {
+    let whole = json!({ "sitekey": "0x4", "pageurl": "https://shop.example.org/" });
+    let without_page = json!({ "sitekey": "0x4" });
+    let provider = Provider::Json(quittance_simulator::Flavour::TwoCaptcha);
+    for (tenants, params, refused) in [
+        (&["default"][..], &whole, None),
+        (&[], &whole, None),
+        (&["default"], &without_page, Some("pageurl")),
+        (&["shop"], &whole, Some("default")),
+    ] {
+        let world = World::start_for(provider, Hole::None, tenants).await;
+        let mut caller = Caller::new(world.gateway);
+        let (key, line) = letter("turnstile", params.as_object().unwrap(), 1);
+        caller.call("POST", "/v1/admin/dead/import", "application/x-ndjson", line.as_bytes()).await;
+        let path = format!("/v1/admin/dead/{key}/replay");
+        let (status, said) = caller.call("POST", &path, "application/json", b"{}").await;
+        match refused {
+            None => assert!(status < 300 && world.tap.arrives(0).await, "{tenants:?}: {said}"),
+            Some(reason) => assert!(status >= 400 && said.contains(reason), "{tenants:?}: {status} {said}"),
+        }
+        assert_eq!(world.tap.arrived(), u64::from(refused.is_none()));
+        world.stop().await;
+    }
 }
