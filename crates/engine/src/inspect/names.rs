@@ -57,11 +57,10 @@ fn check_pairs(kind: &Kind, checked: &[(&TaskField<'_>, BTreeSet<String>)]) -> R
     }
     for fields in by_root.values().filter(|fields| fields.len() > 1) {
         for (at, one) in fields.iter().enumerate() {
-            let others = fields[at + 1..].iter().filter(|other| other.name != one.name);
-            for other in others.filter(|other| !are_pieces(one, other)) {
-                let (field, other) = if is_known(kind, one) { (other, one) } else { (one, other) };
-                return Err(NotAllowed::Name { field: field.name.to_owned(), other: other.name.to_owned() });
-            }
+            let mut others = fields[at + 1..].iter().filter(|other| other.name != one.name);
+            let Some(other) = others.find(|other| !are_pieces(one, other)) else { continue };
+            let (field, other) = if is_known(kind, one) { (other, one) } else { (one, other) };
+            return Err(NotAllowed::Name { field: field.name.to_owned(), other: other.name.to_owned() });
         }
     }
     Ok(())

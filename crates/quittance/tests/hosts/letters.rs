@@ -66,3 +66,29 @@ async fn a_letter_of_nobody_or_without_its_page_is_not_replayed() {
         world.stop().await;
     }
 }
+
+/// A pool takes the words that an order takes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pool_takes_the_words_of_any_protocol_and_kinds_that_are_not_described() {
+    let world = World::start(Provider::Classic(quittance::Profile::TwoCaptcha), Hole::None).await;
+    let mut caller = Caller::new(world.gateway);
+    let page = "https://shop.example.org/";
+    for (kind, params, kept_as) in [
+        ("TurnstileTaskProxyless", json!({ "websiteURL": page, "websiteKey": "0x4" }), Ok("turnstile")),
+        ("yandex", json!({ "pageurl": page, "key1": "a" }), Ok("yandex")),
+        ("yandx", json!({ "pageurl": page, "key1": "b" }), Err("yandex")),
+        ("turnstile", json!({ "pageurl": page, "sitekey": "0x5", "key[0]": "x" }), Err("key[0]")),
+    ] {
+        let body = json!({ "tenant": "default", "kind": kind, "params": params, "size": 1 }).to_string();
+        let path = format!("/v1/pools/{}", kind.to_lowercase());
+        let (status, said) = caller.call("PUT", &path, "application/json", body.as_bytes()).await;
+        match kept_as {
+            Ok(kept_as) => {
+                let shown: Json = serde_json::from_str(&said).unwrap();
+                assert!(status < 300 && shown["kind"] == kept_as, "{kind}: {status} {said}");
+            }
+            Err(reason) => assert!(status >= 400 && said.contains(reason), "{kind}: {status} {said}"),
+        }
+    }
+    world.stop().await;
+}
