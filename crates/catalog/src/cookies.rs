@@ -17,6 +17,8 @@ pub(crate) const ROWS: &[Row] = &[
             optional("sitekey"),
             document("htmlPageBase64"),
         ],
+        // The page as a document loads its script from challenges.cloudflare.com, and links to www.cloudflare.com.
+        vendors: &["*.cloudflare.com", "static.cloudflareinsights.com"],
         ..COOKIE
     },
     Row {

@@ -54,7 +54,13 @@ impl Row {
             margin: Duration::from_secs(margin_s),
             single_use,
             pace: self.pace,
-            hosts: HostRules { is_described: !self.name.is_empty(), vendors: self.vendors, roles: ROLES },
+            hosts: HostRules {
+                is_described: !self.name.is_empty(),
+                vendors: self.vendors,
+                roles: ROLES,
+                known: KNOWN,
+                control: CONTROL,
+            },
         }
     }
 }
@@ -115,7 +121,7 @@ const CONTROL_AND_VISIT: &[&str] = &[
 /// What an order of any kind may say beside what its kind knows.
 const ROLES: &[(&str, Role)] = &[
     ("cookies", Role::Plain),
-    ("data[blob]", Role::Key),
+    ("data[blob]", Role::Token),
     ("instructions", Role::Plain),
     ("json_cookies", Role::Plain),
     ("lang", Role::Key),
@@ -127,6 +133,10 @@ const ROLES: &[(&str, Role)] = &[
     ("textinstructions", Role::Plain),
     ("userAgent", Role::Plain),
 ];
+
+/// What is no key although its shape is text, where a kind knows it.
+const KNOWN: &[(&str, Role)] =
+    &[("action", Role::Word), ("data", Role::Word), ("htmlPageBase64", Role::Html)];
 
 const PROXY: &[&str] = &["proxy", "proxytype"];
 

@@ -10,8 +10,9 @@ use quittance_lifecycle::{Field, Identity};
 /// answer lives: so it is taken to be short.
 const PUZZLE: Row = Row { lasts: Lasts::Once { life_s: 60, margin_s: 20 }, pace: pace(12, 45, 90), ..TOKEN };
 
-/// api.geetest.com and gcaptcha4.geetest.com with their regions; the other two are the vendor's fallbacks.
-const GEETEST: &[&str] = &["*.geetest.com", "*.geevisit.com", "*.gsensebot.com"];
+/// api.geetest.com and gcaptcha4.geetest.com with their regions; the others are the vendor's fallbacks. The last is the one host at a
+/// delivery network that its loader names.
+const GEETEST: &[&str] = &["*.geetest.com", "*.geevisit.com", "*.gsensebot.com", "dn-staticdown.qbox.me"];
 
 pub(crate) const ROWS: &[Row] = &[
     Row {

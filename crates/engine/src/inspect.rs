@@ -1,17 +1,31 @@
 //! The one check of what an order names. It is asked when an order is placed, when a dead letter is replayed, and, with the very
 //! task that leaves, at the last step before the wire.
 
+mod names;
+#[cfg(test)]
+mod tests;
+
 use crate::targets::{HostPattern, NotAllowed, Targets};
 use quittance_hosts::{
-    Hosts, Unclear, address, addresses, anything, document, is_proxy, is_text, opaque, page,
+    Hosts, Unclear, address, addresses, anything, document, html, is_media_type, is_proxy, is_text, opaque,
+    page, token, word,
 };
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{Field, Kind, Role, Shape, Value};
 use quittance_ports::TaskField;
 use std::collections::BTreeMap;
 
-/// Most drawings in SVG name their document type by an address at this host, and nothing is fetched from there.
-const DOCUMENT_TYPES: &str = "www.w3.org";
+/// Drawings and pages name document types, namespaces, licences and the program that made them by addresses at these hosts, and
+/// nothing is fetched from there.
+const DOCUMENT_TYPES: [&str; 7] = [
+    "creativecommons.org",
+    "ns.adobe.com",
+    "purl.org",
+    "sodipodi.sourceforge.net",
+    "web.resource.org",
+    "www.inkscape.org",
+    "www.w3.org",
+];
 
 /// When the check is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +60,7 @@ pub fn inspect(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
     if !kind.hosts.is_described && operator.undescribed == Some(false) {
         return Err(NotAllowed::Undescribed { kind: kind.name.to_string() });
     }
+    names::check(inspection)?;
     let mut named = 0;
     for field in fields {
         named += check_field(inspection, field)?;
@@ -82,6 +97,9 @@ fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usi
         Role::File => in_file(text),
         Role::Plain => addresses(text),
         Role::Key => opaque(text),
+        Role::Word => word(text),
+        Role::Token => token(text),
+        Role::Html => html(text).map(without_types),
         // A known field has a known name; any other name is as much the caller's as what it says.
         Role::Unknown => anything(text).and_then(|hosts| Ok(&hosts | &anything(field.name)?)),
     };
@@ -109,11 +127,17 @@ fn check_bytes(inspection: &Inspection<'_>, role: Role, field: &TaskField<'_>) -
     }
 }
 
+fn without_types(mut hosts: Hosts) -> Hosts {
+    hosts.retain(|host| !DOCUMENT_TYPES.contains(&host.as_str()));
+    hosts
+}
+
 /// Hosts in a file that is text: a drawing, or a file in base64, in which no provider looks for an address.
 fn in_file(text: &str) -> Result<Hosts, Unclear> {
     let body = text
         .strip_prefix("data:")
         .and_then(|data| data.split_once(";base64,"))
+        .filter(|(head, _)| is_media_type(head))
         .map_or(text, |(_, body)| body);
     let is_base64 =
         |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'\r' | b'\n');
@@ -121,9 +145,7 @@ fn in_file(text: &str) -> Result<Hosts, Unclear> {
         return Ok(Hosts::new());
     }
     if text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with('<') {
-        let mut hosts = document(text)?;
-        hosts.remove(DOCUMENT_TYPES);
-        return Ok(hosts);
+        return document(text).map(without_types);
     }
     opaque(text)
 }
@@ -136,7 +158,8 @@ fn check_hosts(
 ) -> Result<(), NotAllowed> {
     let Inspection { kind, operator, tenant, .. } = *inspection;
     for host in hosts {
-        if matches!(role, Role::Vendor | Role::Key) && is_vendors(kind, operator, host) {
+        let may_be_vendors = !matches!(role, Role::Page | Role::File | Role::Unknown);
+        if may_be_vendors && is_vendors(kind, operator, host) {
             continue;
         }
         let is_allowed = operator.allows(host) && tenant.is_none_or(|tenant| tenant.allows(host));
@@ -145,7 +168,7 @@ fn check_hosts(
         }
         let (field, host) = (field.to_owned(), host.clone());
         return Err(match role {
-            Role::Vendor => NotAllowed::Vendor { host, field, kind: kind.name.to_string() },
+            Role::Vendor | Role::Html => NotAllowed::Vendor { host, field, kind: kind.name.to_string() },
             _ => NotAllowed::Host { host, field },
         });
     }

@@ -6,6 +6,7 @@ use crate::settings::{Meant, listed_price};
 use crate::targets::{NotAllowed, Targets};
 use crate::vitals::Counters;
 use crate::{Applied, Engine, lock};
+use quittance_lifecycle::terms::check_params;
 use quittance_lifecycle::{
     Advance, BadRequest, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy, Refusal, Reuse,
     Tally, Terms, Timestamp, Value,
@@ -426,7 +427,12 @@ impl Engine {
             // Nobody knows any more which of its parameters is the page; the site was found when somebody did.
             return self.settings.targets.check_host(&terms.site);
         };
+        // An order on record may come from elsewhere, and nobody would answer for it.
+        if !self.settings.tenants.is_empty() && !self.settings.tenants.contains_key(&terms.tenant) {
+            return Err(NotAllowed::Tenant { tenant: terms.tenant.clone() });
+        }
         self.check_words(terms)?;
+        check_complete(&kind, terms)?;
         self.check_order(Step::Replay, &kind, &terms.tenant, &fields_of(&terms.params))?;
         self.check_task(&kind, &terms.tenant, &terms.params)
     }
@@ -483,4 +489,9 @@ impl Engine {
             }
         }
     }
+}
+
+/// Whether an order on record has all that its kind requires.
+pub(crate) fn check_complete(kind: &Kind, terms: &Terms) -> Result<(), NotAllowed> {
+    check_params(kind, &terms.params).map_err(|why| NotAllowed::Incomplete { why: why.to_string() })
 }

@@ -187,6 +187,11 @@ impl Engine {
 
     /// Creates a pool, or changes it. What it has bought stays on its shelf.
     pub async fn set_pool(&self, spec: PoolSpec) -> Result<PoolShown, PoolError> {
+        let meant = self.meaning(&spec.kind, &spec.params).map_err(PlaceError::BadRequest)?;
+        let spec = match meant {
+            Some((kind, params)) => PoolSpec { kind, params, ..spec },
+            None => spec,
+        };
         self.check_pool(&spec)?;
         let name = Sheet::pool_name(&spec.name);
         for _ in 0..WRITES_MAX {

@@ -106,6 +106,12 @@ pub enum NotAllowed {
         "the order says one thing by two names, or calls a known thing by a wrong name ({why}): place it again as it is meant"
     )]
     Unclear { why: String },
+    #[error("`{}` is, to some readers, another name of `{other}`, which has a meaning of its own: leave it out, or give it by that name", .field.escape_debug())]
+    Name { field: String, other: String },
+    #[error("its tenant `{}` is not known here: add the tenant, or drop the order", .tenant.escape_debug())]
+    Tenant { tenant: String },
+    #[error("the order is not complete ({why}): place it again as it is meant")]
+    Incomplete { why: String },
     #[error("orders of kind {kind} are not for this tenant any more")]
     Kind { kind: String },
 }

@@ -6,6 +6,7 @@
 use crate::agenda::{Agenda, Ask, Delivery, Due};
 use crate::callback::Addressee;
 use crate::inspect::Step;
+use crate::place::check_complete;
 use crate::vitals::Counters;
 use crate::{Applied, Engine, Placed, lock};
 use futures_util::future::{BoxFuture, Either, FutureExt, select};
@@ -462,6 +463,7 @@ impl Engine {
             return Err(format!("orders of kind {} are not known here", terms.kind));
         };
         self.check_words(terms).map_err(|why| format!("not sent: {why}"))?;
+        check_complete(&kind, terms).map_err(|why| format!("not sent: {why}"))?;
         let checked = self.check_order(Step::Send, &kind, &terms.tenant, fields);
         checked.map_err(|why| format!("not sent: {why}"))
     }

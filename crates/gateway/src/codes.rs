@@ -92,6 +92,9 @@ const fn code_of_not_allowed(why: &NotAllowed) -> &'static str {
         | NotAllowed::NotText { .. }
         | NotAllowed::CannotSend { .. }
         | NotAllowed::Unclear { .. }
+        | NotAllowed::Name { .. }
+        | NotAllowed::Tenant { .. }
+        | NotAllowed::Incomplete { .. }
         | NotAllowed::Kind { .. } => BAD_PARAMETERS,
     }
 }

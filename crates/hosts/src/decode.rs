@@ -134,6 +134,13 @@ pub(crate) fn base64_in(text: &str) -> BTreeSet<String> {
     found
 }
 
+/// What a text is if all of it is base64.
+pub(crate) fn whole_base64(text: &str) -> Option<String> {
+    let text = text.trim();
+    let is_letter = |byte: u8| letter(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace();
+    text.bytes().all(is_letter).then(|| unbase64(text)).flatten()
+}
+
 fn unbase64(piece: &str) -> Option<String> {
     let mut letters: Vec<u8> = piece.bytes().filter_map(letter).collect();
     if letters.len() < BASE64_CHARS_MIN {

@@ -5,13 +5,18 @@
 //! What is asked of a text follows from what it is:
 //! - [`page`] and [`address`]: it is an address and nothing else, so it is parsed whole, and all that is odd is an error.
 //! - [`addresses`]: it is prose (a hint, a browser's name) and may speak of hosts, but not give an address.
-//! - [`opaque`]: it identifies a captcha or is a token: addresses, also below base64, and a host that stands alone.
+//! - [`opaque`]: it identifies a captcha: addresses, also below base64, and a host between the signs that an address has.
+//! - [`token`]: it is a long token with dots and slashes by its nature: addresses, also below base64, and a host that stands alone.
+//! - [`word`]: it is the site's own word for something: as [`opaque`], but one word with dots may end like a host.
 //! - [`anything`]: nothing is known about it: bare names of hosts anywhere count as well.
 //! - [`document`]: it is a drawing: addresses, but not the names of its XML namespaces.
+//!
+//! What is written as a JSON object or list is read as [`anything`], whatever it should be: providers may be given it as one.
 #![forbid(unsafe_code)]
 
 mod decode;
 mod escapes;
+mod name;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -19,9 +24,10 @@ mod whole;
 
 pub use decode::is_text;
 use decode::{Texts, base64_in};
+pub use name::roots;
 use std::collections::BTreeSet;
 use url::Host;
-pub use whole::{address, is_proxy, page};
+pub use whole::{address, is_media_type, is_proxy, page};
 
 /// Why a text cannot be vouched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +65,20 @@ pub fn addresses(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Prose)
 }
 
-/// Every host of an address in the text, also in base64, and every host that is one of its words by itself.
+/// Every host of an address in the text, also in base64, and every host that stands between the signs of an address.
 pub fn opaque(text: &str) -> Result<Hosts, Unclear> {
     collect(text, Reader::Opaque)
+}
+
+/// Every host of an address in the text, also in base64, and every host that is one of its words by itself.
+pub fn token(text: &str) -> Result<Hosts, Unclear> {
+    collect(text, Reader::Token)
+}
+
+/// As [`opaque`], unless the text is one word with dots whose last part is a word, and not a country's or an old domain:
+/// `user.new`. Four numbers are a version.
+pub fn word(text: &str) -> Result<Hosts, Unclear> {
+    if scan::is_dotted_word(text) { Ok(Hosts::new()) } else { opaque(text) }
 }
 
 /// Every host that the text names in any form: as an address, as a bare name, in JSON, in base64.
@@ -74,9 +91,18 @@ pub fn document(text: &str) -> Result<Hosts, Unclear> {
     addresses(&whole::without_namespaces(text))
 }
 
+/// Every host of an address in a page of HTML, which comes as it is or in base64.
+pub fn html(text: &str) -> Result<Hosts, Unclear> {
+    match decode::whole_base64(text).filter(|decoded| is_text(decoded.as_bytes())) {
+        Some(page) => Ok(&document(&page)? | &addresses(text)?),
+        None => document(text),
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Prose,
+    Token,
     Opaque,
     Anything,
 }
@@ -90,8 +116,10 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
     while let Some(text) = texts.next()? {
         scan::addresses(&text, &mut hosts);
         match reader {
+            _ if is_structured(&text, reader) => scan::names(&text, &mut hosts),
             Reader::Prose => {}
-            Reader::Opaque => scan::words(&text, &mut hosts),
+            Reader::Token => scan::words(&text, &mut hosts),
+            Reader::Opaque => scan::pieces(&text, &mut hosts),
             // The path of an address has dots that make no hosts.
             Reader::Anything if whole::is_one_address(&text) => {}
             Reader::Anything => scan::names(&text, &mut hosts),
@@ -110,4 +138,11 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
         }
     }
     Ok(hosts)
+}
+
+/// Whether it is written as a JSON object or list, or as what a forgiving reader takes for one. Prose may begin with a bracket.
+fn is_structured(text: &str, reader: Reader) -> bool {
+    let text = text.trim();
+    let is_whole = text.ends_with(['}', ']']) || reader != Reader::Prose;
+    text.starts_with(['{', '[']) && is_whole
 }

@@ -7,6 +7,9 @@ use url::Host;
 /// Names that no list of top-level domains has, and that some resolver knows.
 const LOCAL: [&str; 7] = ["corp", "example", "internal", "lan", "local", "localhost", "test"];
 
+/// Schemes that something is fetched by. What follows any other (`myapp://callback`) is a host only if it is the full name of one.
+const FETCHED: [&str; 6] = ["ftp", "ftps", "sftp", "ws", "wss", "gopher"];
+
 /// Ends an authority for every reader; all else that no host has ends it for some.
 fn ends_authority(c: char) -> bool {
     c.is_whitespace() || matches!(c, '/' | '?' | '#' | '"' | '\'' | '<' | '>')
@@ -84,6 +87,37 @@ pub(crate) fn names(text: &str, hosts: &mut Hosts) {
     hosts.extend(text.split(|c: char| !(c.is_ascii_hexdigit() || matches!(c, ':' | '.'))).filter_map(ipv6));
 }
 
+/// Hosts that stand between the signs that an address has, or between blanks. A plus sign, a tilde and the like join what they stand
+/// between: in base64 they are letters.
+pub(crate) fn pieces(text: &str, hosts: &mut Hosts) {
+    const SIGNS: &str = "/\\=@?:#&|,;\"'[]{}()<>";
+    for piece in text.split(|c: char| c.is_whitespace() || SIGNS.contains(c)) {
+        if piece.chars().all(is_name_char) {
+            hosts.extend(bare_host(piece));
+        }
+    }
+    words(text, hosts);
+}
+
+/// Top-level domains of two letters are countries; these are the others that hosts had before any word could be one.
+const OLD_DOMAINS: [&str; 16] = [
+    "aero", "arpa", "biz", "cat", "com", "coop", "edu", "gov", "info", "int", "jobs", "mil", "mobi", "net",
+    "org", "travel",
+];
+
+/// Whether it is one word that may have dots and names a thing rather than a host: its last part is a word (`user.new`), or all of
+/// its parts are numbers (`1.2.3.4`).
+pub(crate) fn is_dotted_word(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let last = text.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|digit| digit.is_ascii_digit());
+    let is_word = last.len() > 2
+        && last.bytes().all(|letter| letter.is_ascii_lowercase())
+        && !OLD_DOMAINS.contains(&last.as_str())
+        && !LOCAL.contains(&last.as_str());
+    text.chars().all(is_plain) && text.contains('.') && (is_word || text.split('.').all(is_number))
+}
+
 /// Hosts that are a word of the text by themselves, with or without a port.
 pub(crate) fn words(text: &str, hosts: &mut Hosts) {
     let is_wrapping = |c: char| matches!(c, '"' | '\'' | '[' | ']' | '{' | '}' | '(' | ')' | '<' | '>');
@@ -111,11 +145,12 @@ pub(crate) fn addresses(text: &str, hosts: &mut Hosts) {
             .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
         let scheme = before[scheme_at..].to_ascii_lowercase();
         let is_web = scheme.ends_with("http") || scheme.ends_with("https");
+        let is_fetched = FETCHED.contains(&scheme.as_str());
         let trimmed = after.trim_start_matches(' ');
         let rest = trimmed.trim_start_matches(is_slash);
         let slashes = trimmed.len() - rest.len();
         if slashes >= 2 || is_web {
-            let is_certain = if is_web { slashes >= 1 } else { scheme.len() >= 2 };
+            let is_certain = if is_web { slashes >= 1 } else { is_fetched };
             authority(rest.trim_start(), is_certain, hosts);
         }
     }
@@ -146,6 +181,12 @@ fn authority(rest: &str, is_certain: bool, hosts: &mut Hosts) {
         text.split(|c| !is_name_char(c)).filter(has_letters).map(str::to_owned).collect::<Vec<_>>()
     };
     hosts.extend(tokens(whole).iter().filter_map(|token| written_host(token)));
+    // Where only a slash ends the authority, what stands behind this sign is the host.
+    let is_end = |c: char| c != '?' && c != '#' && ends_authority(c);
+    let to_slash = &rest[..rest.find(is_end).unwrap_or(rest.len())];
+    if let Some((_, host)) = to_slash[whole.len()..].rsplit_once('@') {
+        hosts.extend(tokens(host).iter().filter_map(|token| written_host(token)));
+    }
     if !is_certain {
         return;
     }

@@ -1,6 +1,9 @@
 //! Every way to hide a host that we know of, and what must not be taken for one.
 
-use super::{Unclear, address, addresses, anything, canonical, document, is_proxy, is_text, opaque, page};
+use super::{
+    Unclear, address, addresses, anything, canonical, document, is_proxy, is_text, opaque, page, roots,
+    token, word,
+};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
@@ -285,6 +288,122 @@ fn no_character_hides_a_host_that_browsers_read() {
                 anything(&text)
             );
         }
+    }
+}
+
+#[test]
+fn in_a_key_a_host_counts_beside_every_sign_that_an_address_has() {
+    for text in [
+        "evil.net/login",
+        "u=evil.net",
+        "login@evil.net",
+        "evil.net?x",
+        "evil.net#x",
+        "a/evil.net/b",
+        "user:evil.net",
+        "evil.net:8080/x",
+        "{\"websiteURL\":\"evil.net\"}",
+        "{\"evil.net\":1}",
+        "[{\"domain\":\".evil.net\"}]",
+        "{websiteURL: evil.net}",
+        "{\"a\":{\"b\":[\"x+evil.net\"]}}",
+        &STANDARD.encode("evil.net/login"),
+        &STANDARD.encode("{\"websiteURL\":\"evil.net\"}"),
+    ] {
+        assert!(sees(opaque(text), "evil.net"), "{text}: {:?}", opaque(text));
+    }
+    for text in ["{\"websiteURL\":\"evil.net\"}", " [\"evil.net/x\"] ", "{\"evil.net\":1}"] {
+        assert!(sees(addresses(text), "evil.net"), "{text}: {:?}", addresses(text));
+        assert!(sees(token(text), "evil.net"), "{text}: {:?}", token(text));
+    }
+    assert_eq!(addresses("[1] as on evil.net").map(|hosts| hosts.len()), Ok(0));
+    assert_eq!(token("a+b/xyz.de/c=").map(|hosts| hosts.len()), Ok(0));
+}
+
+#[test]
+fn an_action_may_be_one_word_with_dots() {
+    for text in ["checkout.pay", "user.new", "sign-in.live", "1.2.3.4", "verify", "a.b.shop"] {
+        assert_eq!(word(text).map(|hosts| hosts.len()), Ok(0), "{text}: {:?}", word(text));
+    }
+    for (text, host) in [
+        ("evil.net", "evil.net"),
+        ("evil.co.uk", "evil.co.uk"),
+        ("evil.live/x", "evil.live"),
+        ("evil%2elive", "evil.live"),
+        ("//evil.live", "evil.live"),
+        ("x@evil.live", "evil.live"),
+        ("evil.live:80", "evil.live"),
+        ("http://1.2.3.4", "1.2.3.4"),
+    ] {
+        assert!(sees(word(text), host), "{text}: {:?}", word(text));
+    }
+}
+
+#[test]
+fn an_at_sign_before_the_first_slash_makes_two_hosts_of_one_address() {
+    for text in [
+        "https://shop.example.org#@evil.net/",
+        "https://shop.example.org?@evil.net/",
+        "https://shop.example.org?email=a@evil.net",
+        "https://shop.example.org:443#a:b@evil.net",
+    ] {
+        assert_eq!(page(text), Err(Unclear::NotAnAddress), "{text}");
+        assert!(sees(addresses(text), "evil.net"), "{text}: {:?}", addresses(text));
+        assert!(sees(opaque(text), "evil.net"), "{text}: {:?}", opaque(text));
+        assert!(sees(anything(text), "evil.net"), "{text}: {:?}", anything(text));
+    }
+    assert_eq!(address("recaptcha.net#@evil.net"), Err(Unclear::NotAnAddress));
+    for text in ["https://shop.example.org/?email=a@b.com", "https://shop.example.org/#@b.com"] {
+        assert_eq!(page(text).map(|hosts| hosts.len()), Ok(1), "{text}");
+    }
+}
+
+#[test]
+fn a_scheme_of_no_protocol_that_fetches_needs_the_full_name_of_a_host() {
+    for text in [
+        "https://shop.example.org/authorize?redirect_uri=com.example.app://oauth2redirect&state=a",
+        "https://shop.example.org/authorize?redirect_uri=myapp%3A%2F%2Fcallback",
+        "https://shop.example.org/x?doc=file:///C:/x",
+    ] {
+        assert_eq!(page(text).map(|hosts| hosts.len()), Ok(1), "{text}: {:?}", page(text));
+    }
+    for text in ["https://shop.example.org/?u=myapp://evil.net/x", "ws://evil.net", "sftp://evil.net"] {
+        assert!(sees(addresses(text), "evil.net"), "{text}");
+    }
+    for text in ["ftp://intranet/", "ws://intranet/x", "http://intranet"] {
+        assert!(sees(addresses(text), "intranet"), "{text}");
+    }
+}
+
+#[test]
+fn a_name_has_the_roots_that_readers_make_of_it() {
+    for name in [
+        "key",
+        "Key",
+        " key",
+        "key ",
+        "key[]",
+        "key[0]",
+        "KEY[a][b]",
+        "key.",
+        "key.x",
+        "key[",
+        "key\u{0}",
+        "key\u{0}x",
+        "k\u{200b}ey",
+        "\u{ff4b}ey",
+        "key%5B0%5D",
+        "key\u{a0}",
+        "key_",
+        "+key",
+    ] {
+        assert!(roots(name).contains("key"), "{name:?}: {:?}", roots(name));
+    }
+    for (name, root) in [("soft.id", "soft_id"), ("soft id", "soft_id"), ("soft[id", "soft_id")] {
+        assert!(roots(name).contains(root), "{name:?}: {:?}", roots(name));
+    }
+    for name in ["key1", "monkey", "apiKey", "x.key", "x[key]"] {
+        assert!(!roots(name).contains("key"), "{name:?}: {:?}", roots(name));
     }
 }
 

@@ -48,6 +48,11 @@ fn host_of(rest: &str) -> Option<String> {
     if rest.contains(is_odd) || !authority.chars().all(is_known) || authority.matches('@').count() > 1 {
         return None;
     }
+    // For some readers only a slash ends the authority: they take what stands in front of this sign for a login.
+    let before_slash = rest.split('/').next()?;
+    if before_slash[authority.len()..].contains('@') {
+        return None;
+    }
     let place = authority.rsplit('@').next()?;
     let (host, _) = place_of(place)?;
     let parsed = Url::parse(&format!("https://{rest}")).ok()?;
@@ -89,6 +94,20 @@ pub fn is_proxy(text: &str) -> bool {
     };
     let has_port = place_of(place).is_some_and(|(_, port)| port.is_some_and(|port| port > 0));
     has_port && !text.contains(char::is_control) && !login.is_some_and(is_address)
+}
+
+/// Whether the head of a `data:` address is a media type and nothing else: `image/png`, `image/svg+xml;charset=utf-8`.
+#[must_use]
+pub fn is_media_type(head: &str) -> bool {
+    let is_word = |text: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+');
+        !text.is_empty() && text.bytes().all(is_plain)
+    };
+    let mut parts = head.split(';');
+    let media = parts.next().unwrap_or_default();
+    let is_media = media.split_once('/').is_some_and(|(sort, name)| is_word(sort) && is_word(name));
+    is_media
+        && parts.all(|part| part.split_once('=').is_some_and(|(name, value)| is_word(name) && is_word(value)))
 }
 
 /// A document without what its namespaces are called: the values of `xmlns` and `xmlns:name`.

@@ -3,6 +3,7 @@
 //! another kind. What comes out are the words of the catalog, and nothing in it says a thing twice.
 
 mod near;
+mod objects;
 #[cfg(test)]
 mod tests;
 
@@ -10,6 +11,7 @@ use crate::task::{self, Wanted, read_as};
 use quittance_catalog::CONTROL;
 use quittance_classic::method;
 use quittance_classic::{Form, Part};
+use quittance_hosts::roots;
 use quittance_lifecycle::{BadRequest, Kind, Role, Value as Param};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -27,8 +29,13 @@ pub fn meaning(
 ) -> Result<Option<Wanted>, BadRequest> {
     let described = |name: &str| kinds(name).filter(|kind| kind.hosts.is_described);
     let mut meant = Wanted { kind: kind.to_owned(), params: params.clone() };
-    if described(kind).is_none() {
-        meant = of_another_protocol(kind, params)?;
+    // An operator may describe a type that is several kinds, and it is still the one that its parameters say.
+    let is_added = quittance_catalog::kind(kind).is_none() && is_of_a_protocol(kind.trim());
+    if described(kind).is_none() || is_added {
+        let other = of_another_protocol(kind, params)?;
+        if described(kind).is_none() || other.kind != kind {
+            meant = other;
+        }
     }
     for _ in 0..TURNS_MAX {
         let Some(known) = described(&meant.kind) else {
@@ -39,10 +46,12 @@ pub fn meaning(
         let Some(other) = turned_into(&known, &mut meant.params)? else { break };
         meant.kind = other.to_owned();
     }
-    if let Some(known) = described(&meant.kind) {
-        near::check_names(&known, &meant.params)?;
-    }
+    near::check_names(described(&meant.kind).as_ref(), &meant.params)?;
     Ok((meant.kind != kind || meant.params != *params).then_some(meant))
+}
+
+fn is_of_a_protocol(name: &str) -> bool {
+    method::methods().any(|known| known == name) || task::stems(name)
 }
 
 /// A method or a task type is the kind that it is. What is neither is a kind that nobody has described, unless it is a
@@ -69,6 +78,9 @@ fn of_another_protocol(kind: &str, params: &Params) -> Result<Wanted, BadRequest
         let mut fields: Map<String, Value> = params.iter().filter_map(field).collect();
         fields.insert("type".to_owned(), Value::from(name));
         return match task::understand(&fields) {
+            Ok(wanted) if wanted.kind == name && near::is_class_of_another(&wanted.params) => {
+                Err(BadRequest::OtherKind { kind: name.to_owned(), name: "class".to_owned() })
+            }
             Ok(wanted) => Ok(Wanted { params: keep_control(wanted.params, params), ..wanted }),
             Err(task::BadTask::SaidTwice { one, other }) => Err(BadRequest::SaidTwice { one, other }),
             Err(task::BadTask::NotBase64 { field }) => Err(BadRequest::NotAFile { field }),
@@ -91,7 +103,9 @@ fn keep_control(mut meant: Params, said: &Params) -> Params {
 /// Gives every parameter the catalog's name for it.
 fn rename(meant: &mut Wanted, kind: Option<&Kind>) -> Result<(), BadRequest> {
     rename_proxy(&mut meant.params)?;
+    complete_proxy(&mut meant.params, kind);
     let name = kind.map_or("", |kind| &kind.name);
+    objects::open(name, &mut meant.params);
     let is_known = |param: &str| {
         CONTROL.contains(&param)
             || kind.is_some_and(|kind| kind.role(param) != Role::Unknown)
@@ -163,6 +177,16 @@ fn rename_proxy(params: &mut Params) -> Result<(), BadRequest> {
     }
     respell_proxy(params);
     Ok(())
+}
+
+/// A proxy whose type is not said is one of HTTP: that is how those read it who do not ask for the type.
+fn complete_proxy(params: &mut Params, kind: Option<&Kind>) {
+    let mut fields = kind.into_iter().flat_map(|kind| kind.fields);
+    let is_needed = fields.any(|field| field.name == "proxytype" && field.required);
+    let says = |name: &str| params.get(name).is_some_and(|value| !value.as_bytes().trim_ascii().is_empty());
+    if is_needed && says("proxy") && !says("proxytype") {
+        params.insert("proxytype".to_owned(), Param::from("HTTP"));
+    }
 }
 
 /// One spelling for a proxy that is one text, whichever client wrote it.
@@ -272,7 +296,7 @@ fn check_version(kind: &Kind, params: &mut Params) -> Result<(), BadRequest> {
 }
 
 fn is_same_name(name: &str, tell: &str) -> bool {
-    name == tell || near::squeezed(name) == near::squeezed(tell)
+    name == tell || near::squeezed(name) == near::squeezed(tell) || roots(name).contains(&tell.to_lowercase())
 }
 
 /// Whether the most forgiving provider would read the value as this: a switch that is on in any way, a version by the first number in

@@ -63,7 +63,7 @@ impl Row {
         let is_named = [with, without, ours, theirs].iter().any(|name| stem_of(name) == stem)
             || self.also.contains(&stem);
         let tells = |path: &str, said: Option<&str>| match (field::at(task, path), said) {
-            (Some(value), Some(said)) => field::text(value).as_deref() == Some(said),
+            (Some(value), Some(said)) => field::says(value, said),
             (Some(value), None) => field::text(value).is_some_and(|text| !text.is_empty()),
             (None, _) => false,
         };
@@ -88,8 +88,7 @@ impl Row {
     }
 
     fn is_mark(&self, theirs: &str, value: &Value) -> bool {
-        let says = |said: &str| field::text(value).as_deref() == Some(said);
-        self.marks.iter().any(|(mark, said, _)| *mark == theirs && says(said))
+        self.marks.iter().any(|(mark, said, _)| *mark == theirs && field::says(value, said))
     }
 
     fn fits(&self, flavour: Flavour, kind: &str, params: &BTreeMap<String, Param>) -> bool {
@@ -166,6 +165,11 @@ pub fn understand(task: &Map<String, Value>) -> Result<Wanted, BadTask> {
 /// Ours for a text of theirs, as [`understand`] reads it.
 pub(crate) fn read_as(shape: Shape, text: &str) -> Option<Option<Param>> {
     field::read(shape, &Value::from(text))
+}
+
+/// What a field of theirs says, as text; nothing for `null`.
+pub(crate) fn text_of(value: &Value) -> Option<String> {
+    field::text(value)
 }
 
 /// Theirs, with the type that it looks like.

@@ -51,10 +51,14 @@ pub struct HostRules {
     pub vendors: &'static [&'static str],
     /// Parameters that an order of any kind may have, and what they are.
     pub roles: &'static [(&'static str, Role)],
+    /// What parameters of these names are where the kind knows them, if that is not what their shape says.
+    pub known: &'static [(&'static str, Role)],
+    /// Names of what is said beside the parameters: no parameter may be taken for one of them.
+    pub control: &'static [&'static str],
 }
 
 impl HostRules {
-    pub const NONE: Self = Self { is_described: true, vendors: &[], roles: &[] };
+    pub const NONE: Self = Self { is_described: true, vendors: &[], roles: &[], known: &[], control: &[] };
 }
 
 /// What a parameter is to the check of hosts.
@@ -68,6 +72,13 @@ pub enum Role {
     Choice(&'static [&'static str]),
     /// What identifies the answer that is wanted, a token, an option, a number. It may have dots, and has no reason to name a host.
     Key,
+    /// The site's own word for something (an action): as a key, but one word with dots may end like a host, because no provider
+    /// fetches it.
+    Word,
+    /// A long token that is handed on to the vendor and has dots and slashes by its nature.
+    Token,
+    /// A page of HTML in base64, which a provider may show to a browser.
+    Html,
     /// Prose that no provider reads as a page: a hint for the solver, the name of a browser. It may speak of hosts, and holds no
     /// address.
     Plain,
@@ -104,7 +115,12 @@ impl Kind {
         if let Some((_, role)) = self.hosts.roles.iter().find(|(known, _)| *known == name) {
             return *role;
         }
-        match self.fields.iter().find(|field| field.name == name).map(|field| field.shape) {
+        let shape = self.fields.iter().find(|field| field.name == name).map(|field| field.shape);
+        let known = self.hosts.known.iter().find(|(known, _)| *known == name);
+        if let (Some(_), Some((_, role))) = (shape, known) {
+            return *role;
+        }
+        match shape {
             Some(Shape::PageAddress) => Role::Page,
             Some(Shape::VendorAddress) => Role::Vendor,
             Some(Shape::File { .. } | Shape::Document) => Role::File,

@@ -222,9 +222,7 @@ impl Draft {
         {
             return Err(BadRequest::BadKindName { name: kind.name.to_string() });
         }
-        for field in kind.fields {
-            check_field(kind, field, self.params.get(field.name))?;
-        }
+        check_params(kind, &self.params)?;
         for (name, value) in &self.params {
             check_sizes(name, value)?;
         }
@@ -294,6 +292,11 @@ impl Draft {
         }
         Ok(())
     }
+}
+
+/// Whether all that the kind requires is there, and everything that it knows has its shape.
+pub fn check_params(kind: &Kind, params: &BTreeMap<String, Value>) -> Result<(), BadRequest> {
+    kind.fields.iter().try_for_each(|field| check_field(kind, field, params.get(field.name)))
 }
 
 fn check_field(kind: &Kind, field: &Field, value: Option<&Value>) -> Result<(), BadRequest> {

@@ -145,6 +145,7 @@ const ROOMS: &[Room] = &[
         Only(&[
             "quittance-catalog",
             "quittance-classic",
+            "quittance-hosts",
             "quittance-lifecycle",
             "base64",
             "serde_json",

@@ -304,12 +304,16 @@ pub(super) fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
             Code::TargetNotAllowed.because(detail).at(&format!("params.{field}"))
         }
         NotAllowed::NoProxy { field }
+        | NotAllowed::Name { field, .. }
         | NotAllowed::NoChoice { field, .. }
         | NotAllowed::NotText { field } => Refused::bad(&format!("params.{field}"), detail),
-        NotAllowed::Unclear { .. } | NotAllowed::CannotSend { .. } => Refused::bad("params", detail),
-        NotAllowed::Images { .. } | NotAllowed::Undescribed { .. } | NotAllowed::Kind { .. } => {
-            Code::KindNotAllowed.because(detail).at("kind")
+        NotAllowed::Unclear { .. } | NotAllowed::CannotSend { .. } | NotAllowed::Incomplete { .. } => {
+            Refused::bad("params", detail)
         }
+        NotAllowed::Images { .. }
+        | NotAllowed::Undescribed { .. }
+        | NotAllowed::Tenant { .. }
+        | NotAllowed::Kind { .. } => Code::KindNotAllowed.because(detail).at("kind"),
     }
 }
 

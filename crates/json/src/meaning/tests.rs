@@ -104,6 +104,115 @@ fn a_parameter_that_makes_it_another_kind_makes_it_that_kind() {
 }
 
 #[test]
+fn no_parameter_is_another_one_to_some_reader() {
+    let page = ("pageurl", PAGE);
+    for kind in ["turnstile", "recaptcha_v2", "yandex", "CustomTask", "brandnew"] {
+        for name in [
+            "key[]",
+            "key[0]",
+            "key[abcdef]",
+            "Key",
+            " key",
+            "key.",
+            "method[]",
+            "method[abcdef]",
+            "Method",
+            "method ",
+            "json[abcdef]",
+            "json ",
+            "pingback[]",
+            " pingback",
+            "Pingback",
+            "callbackurl",
+            "clientkey",
+            "clientKey ",
+            "soft_id[]",
+            "soft.id",
+            "pageurl[0]",
+            "pageurl[abcdef]",
+            " pageurl",
+            "pageurl\u{0}",
+            "websiteURL ",
+            "websiteURL[x]",
+            "proxy[]",
+            "userAgent[]",
+            " type",
+            "type ",
+            "type[x]",
+            "Type",
+        ] {
+            let refused = meant(kind, &[page, (name, "x")]);
+            assert!(matches!(refused, Err(BadRequest::MisspeltParam { .. })), "{kind} {name:?}: {refused:?}");
+        }
+    }
+    for (kind, name) in [
+        ("recaptcha_v2", "version[0]"),
+        ("recaptcha_v2", "version."),
+        ("recaptcha_v2", "version[abcdef]"),
+        ("image", "coordinatescaptcha[x]"),
+        ("image", "recaptcha[x]"),
+        ("recaptcha_v2", "googlekey[abcdef]"),
+        ("geetest_v4", "gt[]"),
+    ] {
+        assert!(meant(kind, &[page, (name, "v3")]).is_err(), "{kind} {name}");
+    }
+    let known = meant("funcaptcha", &[page, ("publickey", "k"), ("data[blob]", "a.b/c")]);
+    assert_eq!(known.map(|(_, params)| params.len()), Ok(3));
+}
+
+#[test]
+fn the_class_of_a_custom_task_is_the_kind_that_it_names() {
+    let page = ("websiteURL", PAGE);
+    let added = |name: &str| {
+        let kind = kinds(name)?;
+        let hosts = quittance_lifecycle::HostRules { is_described: true, ..kind.hosts };
+        Some(Kind { hosts, ..kind })
+    };
+    for (class, kind) in [
+        ("DataDome", "datadome"),
+        ("datadome", "datadome"),
+        (" DataDome", "datadome"),
+        ("TenDI", "tencent"),
+        ("tendi ", "tencent"),
+        ("Imperva", "imperva"),
+        ("Binance", "CustomTask"),
+    ] {
+        let said = [page, ("class", class)];
+        assert_eq!(meant("CustomTask", &said).map(|(kind, _)| kind), Ok(kind.to_owned()), "{class}");
+        let found = meaning("CustomTask", &params(&said), &added).map(|meant| meant.unwrap().kind);
+        assert_eq!(found, Ok(kind.to_owned()), "{class}");
+    }
+    let refused = meant("CustomTask", &[page, ("class", "turnstile")]);
+    assert!(matches!(refused, Err(BadRequest::OtherKind { .. })), "{refused:?}");
+}
+
+#[test]
+fn an_object_that_came_as_text_says_what_it_says_in_a_task() {
+    let page = ("pageurl", PAGE);
+    let v4 = meant("geetest", &[page, ("initParameters", "{\"captcha_id\":\"xx\"}")]);
+    let expected = params(&[page, ("captcha_id", "xx")]);
+    assert_eq!(v4, Ok(("geetest_v4".to_owned(), expected)));
+    let with_theme = [page, ("googlekey", "k"), ("enterprisePayload", "{\"s\":\"x\",\"theme\":\"dark\"}")];
+    let expected =
+        params(&[page, ("googlekey", "k"), ("data-s", "x"), ("enterprisePayload", "{\"theme\":\"dark\"}")]);
+    assert_eq!(meant("recaptcha_v2", &with_theme), Ok(("recaptcha_v2".to_owned(), expected)));
+    let theme = [page, ("googlekey", "k"), ("enterprisePayload", "{\"theme\":\"dark\"}")];
+    assert_eq!(meant("recaptcha_v2", &theme), Ok(("recaptcha_v2".to_owned(), params(&theme))));
+}
+
+#[test]
+fn a_proxy_without_a_type_is_one_of_http_and_an_address_of_ipv6_has_brackets() {
+    let (_, said) =
+        meant("AntiCloudflareTask", &[("websiteURL", PAGE), ("proxy", "1.2.3.4:80:u:p")]).unwrap();
+    assert_eq!(said["proxy"], Param::from("u:p@1.2.3.4:80"));
+    assert_eq!(said["proxytype"], Param::from("HTTP"));
+    let pieces =
+        [("pageurl", PAGE), ("sitekey", "k"), ("proxyAddress", "2001:db8::1"), ("proxyPort", "8000")];
+    let (_, said) = meant("turnstile", &pieces).unwrap();
+    assert_eq!(said["proxy"], Param::from("[2001:db8::1]:8000"));
+}
+
+#[test]
 fn what_is_nearly_a_known_name_is_refused_with_the_name_that_was_meant() {
     for (typed, right) in [
         ("turnstil", "turnstile"),
@@ -117,6 +226,14 @@ fn what_is_nearly_a_known_name_is_refused_with_the_name_that_was_meant() {
         ("tpsd", "tspd"),
         ("cappy", "capy"),
         ("gird", "grid"),
+        ("NoCaptchaTaskProxyles", "nocaptchatask"),
+        ("RecaptchaV2Proxyless", "RecaptchaV2TaskProxyless"),
+        ("ImageToText", "ImageToTextTask"),
+        ("AntiTurnstile", "antiturnstiletask"),
+        ("DataDomeTask", "datadome"),
+        ("yandx", "yandex"),
+        ("vkimag", "vkimage"),
+        ("VisionEngin", "VisionEngine"),
     ] {
         match meant(typed, &[]) {
             Err(BadRequest::MisspeltKind { meant, .. }) => assert_eq!(meant, right, "{typed}"),
@@ -141,6 +258,19 @@ fn what_is_nearly_a_known_name_is_refused_with_the_name_that_was_meant() {
         }
     }
     assert!(meant("recaptcha_v3", &[("s", "1"), ("foo", "2")]).is_ok());
+    for (kind, typed) in [
+        ("recaptcha_v2", "verison"),
+        ("geetest", "versoin"),
+        ("image", "coordinatecaptcha"),
+        ("image", "coordinatescapcha"),
+        ("image", "recapcha"),
+        ("image", "canvs"),
+        ("image", "img_typ"),
+        ("image", "grid_siz"),
+    ] {
+        let refused = meant(kind, &[(typed, "1")]);
+        assert!(matches!(refused, Err(BadRequest::MisspeltParam { .. })), "{kind} {typed}: {refused:?}");
+    }
 }
 
 use super::near::squeezed;

@@ -69,6 +69,11 @@ pub(super) fn text(value: &Value) -> Option<String> {
     }
 }
 
+/// Whether it says this, as the most forgiving provider reads it.
+pub(super) fn says(value: &Value, said: &str) -> bool {
+    text(value).is_some_and(|text| text.trim().eq_ignore_ascii_case(said))
+}
+
 /// Ours: nothing inside if the field says nothing, and nothing at all if it should be a file and is none.
 pub(super) fn read(shape: Shape, value: &Value) -> Option<Option<Param>> {
     let said = match (shape, value) {

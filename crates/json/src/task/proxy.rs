@@ -6,6 +6,7 @@ use super::leaves::Leaf;
 use quittance_lifecycle::Value as Param;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 
 /// In the order in which they are written.
 const FIELDS: [&str; 5] = ["proxyType", "proxyAddress", "proxyPort", "proxyLogin", "proxyPassword"];
@@ -27,6 +28,7 @@ pub(crate) fn understand(task: &Map<String, Value>, params: &mut BTreeMap<String
     };
     let (proxy, kind) = match (said("proxyAddress"), said("proxy")) {
         (Some(host), _) => {
+            let host = bracketed(host);
             let place = said("proxyPort").map_or(host.clone(), |port| format!("{host}:{port}"));
             let proxy = match (said("proxyLogin"), said("proxyPassword")) {
                 (Some(login), password) => format!("{login}:{}@{place}", password.unwrap_or_default()),
@@ -44,6 +46,11 @@ pub(crate) fn understand(task: &Map<String, Value>, params: &mut BTreeMap<String
     if let Some(kind) = kind {
         params.insert("proxytype".to_owned(), Param::Text(kind.to_ascii_uppercase()));
     }
+}
+
+/// An address of IPv6 needs brackets where a port follows it.
+fn bracketed(host: String) -> String {
+    if host.parse::<Ipv6Addr>().is_ok() { format!("[{host}]") } else { host }
 }
 
 /// The type that a scheme means. That the proxy looks up names itself (`socks5h`) has no word in the protocols.
@@ -91,7 +98,7 @@ pub(super) fn leaves(task: &Map<String, Value>) -> Vec<Leaf> {
             value,
         })
     };
-    let host = said(FIELDS[1]);
+    let host = bracketed(said(FIELDS[1]));
     // With a login in it, it is not the host that the proxy was taken apart into.
     let param = (!host.contains('@')).then_some("proxy");
     let place = leaf(FIELDS[1], param, format!("{host}:{}", said(FIELDS[2])));
@@ -114,7 +121,7 @@ pub(super) fn spell(proxy: &str, kind: Option<&str>) -> Option<Map<String, Value
     let mut fields = Map::new();
     let mut put = |at: usize, value: Value| fields.insert(FIELDS[at].to_owned(), value);
     put(0, kind.to_ascii_lowercase().into());
-    put(1, host.into());
+    put(1, host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host).into());
     put(2, port.into());
     if let Some(account) = account {
         let (login, password) = account.split_once(':').unwrap_or((account, ""));

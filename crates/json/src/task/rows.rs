@@ -335,6 +335,15 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         kind: "tencent",
+        types: ("CustomTask", "CustomTask"),
+        told_by: &[("class", Some("TenDI"))],
+        marks: &[("class", "TenDI", Shape::Text)],
+        only: &[Flavour::CapMonster],
+        names: &[name("app_id", "websiteKey"), name("captcha_script", "metadata.captchaUrl")],
+        ..PLAIN
+    },
+    Row {
+        kind: "tencent",
         types: ("TencentTask", "TencentTaskProxyless"),
         names: &[name("app_id", "appId"), name("captcha_script", "captchaScript")],
         ..PLAIN
@@ -365,6 +374,22 @@ pub(super) const TABLE: &[Row] = &[
         names: &[name("captcha_url", "captchaUrl")],
         ..PLAIN
     },
+    Row {
+        kind: "imperva",
+        types: ("CustomTask", "CustomTask"),
+        told_by: &[("class", Some("Imperva"))],
+        marks: &[("class", "Imperva", Shape::Text)],
+        only: &[Flavour::CapMonster],
+        ..PLAIN
+    },
     Row { kind: "imperva", types: ("ImpervaTask", "ImpervaTask"), ..PLAIN },
+    Row {
+        kind: "tspd",
+        types: ("CustomTask", "CustomTask"),
+        told_by: &[("class", Some("tspd"))],
+        marks: &[("class", "tspd", Shape::Text)],
+        only: &[Flavour::CapMonster],
+        ..PLAIN
+    },
     Row { kind: "tspd", types: ("TspdTask", "TspdTask"), ..PLAIN },
 ];

@@ -1,6 +1,6 @@
 //! Tasks, most of them with a host hidden somewhere that is not listed.
 
-use crate::hide::{Form, bare, base64, glued, hidden, in_bytes};
+use crate::hide::{Form, bare, base64, beside_a_sign, glued, hidden, in_bytes, in_json, mangled};
 use serde_json::{Map, Value, json};
 
 /// Numbers that follow from a seed.
@@ -95,7 +95,25 @@ const SORTS: &[Sort] = &[
 /// Stands for a file of some bytes.
 const PICTURE: &str = "";
 
-/// None of them is a key or a token of any kind above: in such a one, a host with a path and no scheme is not looked for.
+/// What orders of any kind may say, by what it is: prose, a key, an option.
+const ASIDES: &[&str] =
+    &["userAgent", "cookies", "instructions", "textinstructions", "json_cookies", "lang", "languagePool"];
+
+/// What some reader might take a name for: what we say ourselves, the page, and what tells a kind.
+const TAKEN_NAMES: &[&str] = &[
+    "key",
+    "method",
+    "json",
+    "pingback",
+    "soft_id",
+    "clientKey",
+    "callbackUrl",
+    "type",
+    "pageurl",
+    "websiteURL",
+    "proxy",
+];
+
 const PAGE_NAMES: &[&str] = &[
     "pageurl",
     "websiteURL",
@@ -142,9 +160,15 @@ enum Place {
     AsProxy,
     /// Where a word or a number is expected.
     InASmallField,
+    /// In JSON, where a text of some role is expected.
+    UnderAKnownField,
+    /// Not a host: a name that some reader takes for another one.
+    InANameOfAnother,
+    /// Behind an at sign, which stands behind what ends a host for most readers.
+    BehindAnAtSign,
 }
 
-const PLACES: [Place; 16] = [
+const PLACES: [Place; 20] = [
     Place::Nowhere,
     Place::Nowhere,
     Place::Beside,
@@ -161,6 +185,10 @@ const PLACES: [Place; 16] = [
     Place::InBytes,
     Place::AsProxy,
     Place::InASmallField,
+    Place::UnderAKnownField,
+    Place::UnderAKnownField,
+    Place::InANameOfAnother,
+    Place::BehindAnAtSign,
 ];
 
 #[derive(Debug)]
@@ -233,7 +261,11 @@ impl Case {
             }
             Place::InAKnownField => {
                 let (ours, theirs, _) = dice.one_of(sort.fields);
-                let value = if dice.below(4) == 0 { bare(dice) } else { hidden(dice, Form::Wrapped) };
+                let value = match dice.below(4) {
+                    0 => bare(dice),
+                    1 if sort.names[0] != "image" => beside_a_sign(dice),
+                    _ => hidden(dice, Form::Wrapped),
+                };
                 self.put(ours, theirs, value);
             }
             Place::AsVendor => match sort.vendor {
@@ -273,6 +305,35 @@ impl Case {
                 let value = if dice.below(2) == 0 { bare(dice) } else { hidden(dice, Form::Address) };
                 self.put(name, name, value);
             }
+            Place::UnderAKnownField => {
+                let (ours, theirs) = match dice.below(2) {
+                    0 => {
+                        let name = *dice.one_of(ASIDES);
+                        (name, name)
+                    }
+                    _ => {
+                        let (ours, theirs, _) = dice.one_of(sort.fields);
+                        (*ours, *theirs)
+                    }
+                };
+                let text = in_json(dice);
+                let value = match (dice.below(2), serde_json::from_str::<Value>(&text)) {
+                    (0, Ok(value)) => value,
+                    _ => Value::from(text),
+                };
+                self.put(ours, theirs, value);
+            }
+            Place::InANameOfAnother => {
+                let (ours, theirs, _) = dice.one_of(sort.fields);
+                let names: Vec<&str> = TAKEN_NAMES.iter().copied().chain([*ours, *theirs]).collect();
+                let name = *dice.one_of(&names);
+                let name = mangled(dice, name);
+                self.put(&name, &name, "other");
+            }
+            Place::BehindAnAtSign => {
+                let (sign, host) = (*dice.one_of(&["#@", "?@", "?email=a@"]), bare(dice));
+                self.put("pageurl", "websiteURL", format!("https://shop.example.org{sign}{}/", host.trim()));
+            }
         }
     }
 
@@ -282,11 +343,13 @@ impl Case {
     }
 }
 
-/// A file of bytes that are no text; another one for each number.
+/// A picture, as far as its first bytes say, of bytes that are no text; another one for each number.
 fn picture(number: u64) -> Value {
     let bytes: Vec<u8> =
         (0..120_u64).map(|at| (number.rotate_left(7) ^ (at * 151)).to_le_bytes()[0] | 0x80).collect();
-    json!({ "base64": base64(&[&bytes, format!("{number:x}").as_bytes()].concat()) })
+    // A PNG of 100 by 40 pixels, as far as its header says.
+    let head = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x64\0\0\0\x28\x08\x02\0\0\0";
+    json!({ "base64": base64(&[head, &bytes[..], format!("{number:x}").as_bytes()].concat()) })
 }
 
 /// The base64 of a value that is bytes.

@@ -108,6 +108,8 @@ const ADDRESSES: &[Write] = &[
     |host| format!("https:{host}/"),
     |host| format!("{{\"websiteURL\":\"https:\\/\\/{host}\\/\"}}"),
     |host| format!("https://shop.example.org/?u=https://{host}/"),
+    |host| format!("https://shop.example.org#@{host}/"),
+    |host| format!("https://shop.example.org?@{host}/"),
 ];
 
 const WRAPPED: &[Write] = &[
@@ -132,6 +134,52 @@ const BARE: &[Write] = &[
     |host| base64(base64(host.as_bytes()).as_bytes()),
 ];
 
+/// A host without a scheme, beside a sign that an address has.
+const BESIDE_A_SIGN: &[Write] = &[
+    |host| format!("{host}/login"),
+    |host| format!("u={host}"),
+    |host| format!("login@{host}"),
+    |host| format!("{host}?x"),
+    |host| format!("{host}:8443"),
+    |host| base64(format!("{host}/login").as_bytes()),
+];
+
+/// A host without a scheme, in JSON.
+const IN_JSON: &[Write] = &[
+    |host| format!("{{\"websiteURL\":\"{host}\"}}"),
+    |host| format!("{{\"a\":{{\"url\":[\"{host}/login\"]}}}}"),
+    |host| format!("[{{\"name\":\"a\",\"value\":\"b\",\"domain\":\"{host}\"}}]"),
+    |host| format!("[\"user@{host}\"]"),
+    |host| format!("{{\"{host}\":1}}"),
+];
+
+/// A host without a scheme where something else is expected: beside a sign, or in JSON.
+pub(crate) fn beside_a_sign(dice: &mut Dice) -> String {
+    let text = dice.one_of(BESIDE_A_SIGN)(&host(dice));
+    wrapped(dice, text)
+}
+
+pub(crate) fn in_json(dice: &mut Dice) -> String {
+    let host = *dice.one_of(&["evilmark.net", "www.evilmark.net", "EVILMARK.NET", "evilmark.co.uk"]);
+    dice.one_of(IN_JSON)(host)
+}
+
+/// A name that some reader takes for this one.
+pub(crate) fn mangled(dice: &mut Dice, name: &str) -> String {
+    match dice.below(10) {
+        0 => format!("{name}[]"),
+        1 => format!("{name}[0]"),
+        2 => format!("{name}[abcdef]"),
+        3 => format!(" {name}"),
+        4 => format!("{name} "),
+        5 => format!("{name}."),
+        6 => format!("{name}.x"),
+        7 => name.to_ascii_uppercase(),
+        8 => format!("{name}[x"),
+        _ => format!("{name}\t"),
+    }
+}
+
 /// An address in numbers, as a reader that wants an address takes it.
 const IN_NUMBERS: &[Write] =
     &[|host| format!("https://{host}/"), |host| format!("//{host}/"), |host| format!("http:{host}")];
@@ -139,7 +187,7 @@ const IN_NUMBERS: &[Write] =
 /// A host behind one that is listed, with something between them that ends a host for one reader and not for another.
 pub(crate) fn glued(dice: &mut Dice, listed: &str) -> String {
     let host = host(dice);
-    let between = *dice.one_of(&["&", ";", "=", "(", "`", ",", "|"]);
+    let between = *dice.one_of(&["&", ";", "=", "(", "`", ",", "|", "#@", "?@"]);
     let (scheme, point) = (*dice.one_of(&["https://", ""]), *dice.one_of(&[".", ""]));
     match scheme {
         "" => format!("{listed}{between}{point}{host}"),

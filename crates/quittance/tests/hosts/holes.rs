@@ -1,10 +1,10 @@
-//! The four holes that there were, put back as test doubles of the check and of the provider: a fuzz that none of them fails
+//! The holes that there were, put back as test doubles of the check and of the provider: a fuzz that none of them fails
 //! would test nothing.
 
 use async_trait::async_trait;
 use quittance::Settings;
 use quittance::lifecycle::terms::page_host;
-use quittance::lifecycle::{Fault, PollOutcome, ReportOutcome, SubmitOutcome, Terms, Value};
+use quittance::lifecycle::{Fault, PollOutcome, ReportOutcome, Role, SubmitOutcome, Terms, Value};
 use quittance::targets::NotAllowed;
 use quittance_engine::inspect::{Inspection, Step, inspect};
 use quittance_ports::{Account, Callback, Guard, Params, Penalty, Provider, Saying, Submission, TaskField};
@@ -22,10 +22,17 @@ pub(crate) enum Hole {
     Nested,
     /// A dead letter is replayed as it was written.
     Replay,
+    /// Names are not looked at: `key[0]` makes a list of our own key.
+    Names,
+    /// JSON in a field that is known is read as what the field should be.
+    Objects,
+    /// The host of a page ends where most readers end it.
+    AtSign,
 }
 
 impl Hole {
-    pub(crate) const ALL: [Self; 4] = [Self::WireName, Self::Strict, Self::Nested, Self::Replay];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::WireName, Self::Strict, Self::Nested, Self::Replay, Self::Names, Self::Objects, Self::AtSign];
 
     pub(crate) fn plant(self, settings: &mut Settings) {
         settings.rules.plant_inspect(match self {
@@ -34,6 +41,9 @@ impl Hole {
             Self::Strict => only_what_parses,
             Self::Nested => only_plain_text,
             Self::Replay => only_when_placed,
+            Self::Names => only_plain_names,
+            Self::Objects => no_object_in_a_known_field,
+            Self::AtSign => only_before_the_at_sign,
         });
         // Nobody asked what a parameter means.
         settings.meaning = Some(Arc::new(|_, _| Ok(None)));
@@ -65,6 +75,27 @@ fn only_plain_text(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
     with(inspection, |field| {
         !field.value.trim_ascii_start().starts_with(b"{") && !field.value.trim_ascii_start().starts_with(b"[")
     })
+}
+
+fn only_plain_names(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    with(inspection, |field| field.param.is_none() || field.name.chars().all(is_plain))
+}
+
+fn no_object_in_a_known_field(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
+    let is_known = |field: &TaskField<'_>| {
+        field.param.is_some_and(|param| matches!(inspection.kind.role(param), Role::Key | Role::Plain))
+    };
+    let is_object = |field: &TaskField<'_>| field.value.trim_ascii_start().starts_with(b"{");
+    with(inspection, |field| !(is_known(field) && is_object(field)))
+}
+
+fn only_before_the_at_sign(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
+    let has_sign = |field: &TaskField<'_>| {
+        let text = String::from_utf8_lossy(field.value);
+        text.starts_with("https://shop.example.org#") || text.starts_with("https://shop.example.org?")
+    };
+    with(inspection, |field| !has_sign(field))
 }
 
 fn only_when_placed(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {

@@ -76,11 +76,84 @@ pub(crate) fn names_the_mark(text: &str) -> bool {
     false
 }
 
+/// What is said beside the order, what is the page, and what tells a kind: no other name may be one of these for any reader.
+const TAKEN: &[&str] = &[
+    "key",
+    "method",
+    "json",
+    "pingback",
+    "soft_id",
+    "clientkey",
+    "callbackurl",
+    "type",
+    "pageurl",
+    "websiteurl",
+    "proxy",
+    "version",
+];
+
+/// The names that a request gives its fields.
+fn names_in(request: &str) -> Vec<String> {
+    let (head, body) = request.split_once("\r\n\r\n").unwrap_or((request, ""));
+    if let Ok(said) = serde_json::from_str::<serde_json::Value>(body) {
+        let fields = said["task"].as_object().into_iter().flatten();
+        return fields.map(|(name, _)| name.clone()).collect();
+    }
+    if head.to_ascii_lowercase().contains("multipart/") {
+        let named = body.split("form-data; name=\"").skip(1);
+        return named.filter_map(|part| part.split('"').next()).map(unpercent).collect();
+    }
+    let pairs = body.split('&').filter_map(|pair| pair.split('=').next());
+    pairs.map(|name| unpercent(&name.replace('+', " "))).collect()
+}
+
+/// Up to a bracket or a dot, without blanks, in small letters.
+fn root(name: &str) -> String {
+    let root = name.trim_matches(|c: char| c.is_whitespace() || c.is_control());
+    let root = root.split(['[', '.']).next().unwrap_or_default();
+    root.trim_matches(|c: char| c.is_whitespace() || c.is_control() || c == '_').to_ascii_lowercase()
+}
+
+/// Whether a field has a name that some reader takes for that of another field.
+pub(crate) fn takes_the_name_of_another(request: &str) -> bool {
+    let names = names_in(request);
+    let is_plain =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let is_odd =
+        |name: &String| !is_plain(name) || TAKEN.contains(&name.as_str()) && name.as_str() != root(name);
+    let is_taken = |name: &String| is_odd(name) && TAKEN.contains(&root(name).as_str());
+    let replaces = |name: &String| {
+        let others = names.iter().filter(|other| *other != name);
+        others.filter(|other| is_plain(other)).any(|other| root(other) == root(name))
+    };
+    names.iter().any(|name| is_taken(name) || replaces(name))
+}
+
+#[test]
+fn the_judge_sees_a_name_that_is_anothers_to_some_reader() {
+    let form = |body: &str| format!("POST /in.php HTTP/1.1\r\nContent-Type: x\r\n\r\n{body}");
+    for body in [
+        "key=a&key%5B0%5D=b",
+        "key=a&Key=b",
+        "key=a&method=b&+method=c",
+        "version%5B0%5D=v3",
+        "{\"task\":{\"type\":\"a\",\" type\":\"b\"}}",
+        "sitekey=a&sitekey%5Babc%5D=b",
+    ] {
+        assert!(takes_the_name_of_another(&form(body)), "{body}");
+    }
+    for body in ["key=a&method=b&data%5Bblob%5D=c", "{\"task\":{\"type\":\"a\",\"websiteURL\":\"b\"}}"] {
+        assert!(!takes_the_name_of_another(&form(body)), "{body}");
+    }
+}
+
 #[test]
 fn the_judge_sees_every_hiding_place_that_the_fuzz_knows() {
     let mut dice = crate::cases::Dice::new(7);
     for _ in 0..20_000 {
         let text = crate::hide::hidden(&mut dice, crate::hide::Form::Any);
+        assert!(names_the_mark(&text), "{text:?}");
+        let text = crate::hide::beside_a_sign(&mut dice);
         assert!(names_the_mark(&text), "{text:?}");
     }
 }

@@ -79,6 +79,28 @@ fn values_with_dots(dice: &mut Dice) -> Vec<Ordinary> {
             json!({ "googlekey": "6Lc-x3", "enterprise": "1", "action": "user.login" }),
         ),
         ("an action of turnstile", "turnstile", json!({ "sitekey": "0x4A1", "action": "login.form" })),
+        (
+            "an action that ends like a host",
+            "turnstile",
+            json!({ "sitekey": "0x4A10", "action": "checkout.pay" }),
+        ),
+        ("another one", "recaptcha_v3", json!({ "googlekey": "6Lc-x10", "action": "sign-in.live" })),
+        ("a version", "turnstile", json!({ "sitekey": "0x4A11", "data": "1.2.3.4" })),
+        (
+            "a page that leads into an app",
+            "turnstile",
+            json!({ "sitekey": "0x4A12", "pageurl": format!("{PAGE}?redirect_uri=com.example.app://oauth2redirect") }),
+        ),
+        (
+            "what the page loads of GeeTest",
+            "geetest",
+            json!({ "gt": "81388ea9", "challenge": "4a1b2c39", "geetestGetLib": "{\"type\":\"fullpage\",\"static_servers\":[\"static.geetest.com/\",\"dn-staticdown.qbox.me/\"],\"beeline\":\"/static/js/beeline.1.0.1.js\"}" }),
+        ),
+        (
+            "a theme of enterprise",
+            "recaptcha_v2",
+            json!({ "googlekey": "6Lc-x11", "enterprise": "1", "enterprisePayload": "{\"s\":\"2JvUXH\",\"theme\":\"dark\"}" }),
+        ),
         ("a site key with a dot", "turnstile", json!({ "sitekey": "1x00000000000000000000.AA" })),
         (
             "page data with dots",
@@ -139,6 +161,15 @@ fn pictures() -> Vec<Ordinary> {
     all.extend(on_both("the proxy of a picture", "image", &proxied));
     let drawing = r#"<svg xmlns="http://www.w3.org/2000/svg" xmlns:inkscape="http://www.inkscape.org/namespaces/inkscape" width="100" height="40"><text>ab</text></svg>"#;
     all.extend(on_both("a drawing", "image", &json!({ "body": { "base64": base64(drawing.as_bytes()) } })));
+    let licensed = drawing.replace(
+        "<text>",
+        "<!-- http://www.inkscape.org/ --><a href=\"http://creativecommons.org/ns#\"/><text>",
+    );
+    all.extend(on_both(
+        "its licence",
+        "image",
+        &json!({ "body": { "base64": base64(licensed.as_bytes()) } }),
+    ));
     let found = json!({ "websiteURL": "https://shop.example.org/login/index.php", "module": "common", "body": picture(3) });
     all.push(task("the page of a picture", "ImageToTextTask", found, CAP_SOLVER));
     all
@@ -168,6 +199,30 @@ fn addresses_of_vendors() -> Vec<Ordinary> {
             "ReCaptchaV2TaskProxyLess",
             json!({ "websiteKey": "6Lc-x5", "anchor": anchor }),
             CAP_SOLVER,
+        ),
+        task(
+            "a proxy without its type",
+            "AntiCloudflareTask",
+            json!({ "proxy": "203.0.113.7:8080:user:pw", "userAgent": AGENT }),
+            CAP_SOLVER,
+        ),
+        task(
+            "a proxy of IPv6",
+            "TurnstileTask",
+            json!({ "websiteKey": "0x4A13", "proxyType": "http", "proxyAddress": "2001:db8::1", "proxyPort": 8000 }),
+            TWO_CAPTCHA,
+        ),
+        task(
+            "a theme of enterprise",
+            "RecaptchaV2EnterpriseTaskProxyless",
+            json!({ "websiteKey": "6Lc-x12", "enterprisePayload": { "s": "2JvUXH", "theme": "dark" } }),
+            TWO_CAPTCHA,
+        ),
+        task(
+            "a theme alone",
+            "RecaptchaV2EnterpriseTaskProxyless",
+            json!({ "websiteKey": "6Lc-x13", "enterprisePayload": { "theme": "dark" } }),
+            TWO_CAPTCHA,
         ),
         task("AWS WAF with its page only", "AntiAwsWafTaskProxyLess", json!({}), CAP_SOLVER),
         task(

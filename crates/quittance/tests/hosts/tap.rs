@@ -1,6 +1,6 @@
 //! Listens in the provider's place, passes every request on to it, and shows each to the judge first.
 
-use crate::judge::names_the_mark;
+use crate::judge::{names_the_mark, takes_the_name_of_another};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl Tap {
             return;
         }
         self.seen.arrived.send_modify(|arrived| *arrived += 1);
-        if names_the_mark(&request) {
+        if names_the_mark(&request) || takes_the_name_of_another(&request) {
             self.seen.leaks.lock().unwrap().push(request);
         }
     }

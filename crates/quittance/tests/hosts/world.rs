@@ -6,6 +6,7 @@ use crate::holes::{Hole, Overwriting};
 use crate::letters::letter;
 use crate::tap::Tap;
 use quittance::{ApiKey, ClassicProvider, ClassicSettings, GatewaySetup, Place, Profile, Quittance};
+use quittance_engine::TenantRule;
 use quittance_provider_json::{JsonProvider, Settings as JsonSettings};
 use quittance_simulator::{DEMO_KEY, Flavour, Settings as SimSettings, Simulator};
 use serde_json::{Map, Value, json};
@@ -32,6 +33,11 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn start(provider: Provider, hole: Hole) -> Self {
+        Self::start_for(provider, hole, &[]).await
+    }
+
+    /// On a node that knows these tenants.
+    pub(crate) async fn start_for(provider: Provider, hole: Hole, tenants: &'static [&'static str]) -> Self {
         let played = match provider {
             Provider::Classic(Profile::CaptchaAi) => quittance_simulator::Profile::CaptchaAi,
             _ => quittance_simulator::Profile::TwoCaptcha,
@@ -60,6 +66,8 @@ impl World {
             policy.backoff.base = Duration::from_millis(20);
             policy.backoff.cap = Duration::from_millis(100);
             settings.sweep_span = Duration::from_millis(100);
+            let rule = TenantRule { targets: None, kinds: None };
+            settings.tenants.extend(tenants.iter().map(|name| ((*name).to_owned(), rule.clone())));
             hole.plant(settings);
         });
         let node = builder.start().await.unwrap();

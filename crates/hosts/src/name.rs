@@ -1,0 +1,35 @@
+//! What readers make of the name of a parameter. In PHP `key[0]` and `key` are one variable, a blank or a dot in a name is an
+//! underscore, and blanks in front are dropped; others trim, decode, or do not care about case.
+
+use crate::decode::normalized;
+use crate::escapes::percent;
+use std::collections::BTreeSet;
+
+/// Every name that some reader takes this for, in small letters: up to the first bracket or dot, and with underscores for those.
+#[must_use]
+pub fn roots(name: &str) -> BTreeSet<String> {
+    let mut roots = BTreeSet::new();
+    let mut readings = normalized(name);
+    readings.extend(name.split('\0').next().map(str::to_owned));
+    for at in 0..readings.len() {
+        let decoded = percent(&readings[at]).map(|text| normalized(&text)).unwrap_or_default();
+        readings.extend(decoded);
+    }
+    for reading in readings {
+        let reading = reading.to_lowercase();
+        let is_blank = |c: char| c.is_whitespace() || c == '+';
+        let cut = reading.split(['[', '.']).find(|part| !part.trim_matches(is_blank).is_empty());
+        let mangled: String = reading
+            .trim_matches(is_blank)
+            .chars()
+            .map(|c| if is_blank(c) || matches!(c, '.' | '[') { '_' } else { c })
+            .collect();
+        for root in [cut.unwrap_or_default().trim_matches(is_blank), &mangled] {
+            let root = root.trim_end_matches('_');
+            if !root.is_empty() {
+                roots.insert(root.to_owned());
+            }
+        }
+    }
+    roots
+}
