@@ -207,17 +207,17 @@ fn parts(seat: &Seat) -> Vec<Subject<'_>> {
             }
         }),
         repeat("one digest of the three (Key::shared)", move || {
-            _ = black_box(quittance::Key::shared(black_box(&target), None, at));
+            _ = black_box(quittance::Key::shared(black_box(&target), Duration::ZERO, None, at));
         }),
         repeat("a new life that nobody needs", move || {
-            drop(black_box(place(None, key, &terms, at, &policy)));
+            drop(black_box(place(None, None, key, &terms, at, &policy)));
         }),
         repeat("a commit that loses", move || {
             let commit = scene::at_once(store.commit(Version::ABSENT, &next, &Tally::default(), at));
             assert!(matches!(commit, Ok(Commit::Conflict(_))));
         }),
         repeat("the rule for an order that is there", move || {
-            drop(black_box(place(Some(&found), key, &asked, at, &policy)));
+            drop(black_box(place(Some(&found), None, key, &asked, at, &policy)));
         }),
     ]
 }

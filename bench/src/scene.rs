@@ -49,7 +49,7 @@ pub(crate) fn checked(n: u64, at: Timestamp) -> (quittance_lifecycle::Key, Arc<T
 /// The `n`th order as it stands when it was accepted.
 pub(crate) fn in_flight(n: u64, at: Timestamp) -> Arc<Order> {
     let (key, terms) = checked(n, at);
-    match place(None, key, &terms, at, &policy()) {
+    match place(None, None, key, &terms, at, &policy()) {
         Placement::Commit { advance, .. } => Arc::new(advance.next),
         other => unreachable!("there is nothing to join: {other:?}"),
     }

@@ -50,6 +50,7 @@ fn letter(n: u64) -> Order {
             made_for: None,
             cost: None,
             former: None,
+            unpriced_since: None,
         });
     }
     let cause = DeadCause::Spent(fault);

@@ -210,7 +210,7 @@ fn an_answer_that_is_alive_and_too_old_for_others_stays_with_those_that_it_was_b
     let joined = put(&first, Some(&next), 183);
     assert!(matches!(joined, Placement::Stands { key, origin: Origin::Joined, .. } if key == next.key));
     // Its own answer is reused, and when that is too old the first order begins again and has no follower any more.
-    let solved_next = Order { phase: solved.phase.clone(), ..next.clone() };
+    let solved_next = Order { phase: solved.phase, ..next };
     let cached = put(&first, Some(&solved_next), 100);
     assert!(matches!(cached, Placement::Stands { origin: Origin::Cached, .. }));
     let again = begun(put(&first, Some(&solved_next), 190));

@@ -42,6 +42,8 @@ impl Origin {
     }
 }
 
+// A join is the hot path: a box would cost it an allocation, and the value lives in one place for a moment.
+#[expect(clippy::large_enum_variant)]
 #[must_use = "commit the advance before the caller is told"]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
