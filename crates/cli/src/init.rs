@@ -1,4 +1,4 @@
-//! `quittance init`: writes a first config file, from flags or from questions on a terminal. It overwrites nothing, calls nobody
+//! `quittance init`: writes a first config file, from flags or from questions on a terminal. It overwrites nothing, calls no address
 //! and writes no secret: the file names the variable that holds the provider's key.
 
 mod questions;
@@ -24,7 +24,7 @@ Examples:
       --reuse shared --public-url https://quittance.example.org
 
 It writes quittance.toml in this folder, or the file that --config names. What no flag says has its
-default; on a terminal it is asked for. Nothing is overwritten, and nobody is called.
+default; on a terminal it is asked for. Nothing is overwritten, and no address is called.
 
 Exit codes:
   0  the file is written

@@ -272,7 +272,7 @@ impl Engine {
                     self.hold(found);
                     return Ok(One::Known(found.clone()));
                 }
-                // Nothing of it is open: whoever placed it again has an order of his own.
+                // Nothing of it is open: the order that was placed again stands alone.
                 Some(found) if found.order.born != ours.born && !is_in_hand(ours) => {
                     lock(&self.in_hand).let_go(&key);
                     return Ok(One::Known(found.clone()));

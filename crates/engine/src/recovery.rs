@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long whoever places an order waits for the recovery to end.
+/// How long a placement waits for the recovery to end.
 const PLACE_WAIT_MAX: Duration = Duration::from_secs(10);
 
 impl Engine {
@@ -26,7 +26,7 @@ impl Engine {
         (self.now() < until).then_some(until)
     }
 
-    /// Returns when an order may be new again; or fails, if that takes too long for whoever began to place one `since` then.
+    /// Returns when an order may be new again; fails if that takes too long for a placement that began at `since`.
     pub(crate) async fn wait_for_recovery(&self, since: Timestamp) -> Result<(), StoreError> {
         let give_up_at = since + PLACE_WAIT_MAX;
         while let Some(until) = self.recovering() {

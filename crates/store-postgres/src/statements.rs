@@ -288,7 +288,7 @@ mod tests {
     fn a_schema_may_be_called_anything() {
         let statements = Statements::of("o'clock \"; DROP TABLE x; --");
         assert_eq!(quote("a\"b"), "\"a\"\"b\"");
-        assert!(statements.commit.contains(r#"'"o''clock ""; DROP TABLE x; --".versions')"#));
+        assert!(statements.commit.contains(r#"'"o''clock ""; DROP TABLE x; --".versions'::regclass"#));
         assert!(statements.channel.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_'));
         assert_ne!(statements.channel, Statements::of("quittance").channel);
     }
