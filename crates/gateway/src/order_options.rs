@@ -42,17 +42,36 @@ pub(crate) enum BadOption {
     Shape { field: String },
     #[error("`{field}` was sent twice, with different values: send it once")]
     SentTwice { field: String },
+    #[error("there is no field `{}`: did you mean `{meant}`?", .field.escape_debug())]
+    Misspelt { field: String, meant: &'static str },
     #[error("`{one}` and `{other}` are one field, and their values are different: send one of them")]
     TwoSpellings { one: String, other: String },
 }
 
-/// The field of ours that a client means by this name. Case and underscores do not count: `idempotencyKey` is `idempotency_key`.
+/// The field of ours that a client means by this name. Case, underscores and hyphens do not count: `idempotencyKey` is
+/// `idempotency_key`.
 pub(crate) fn field_named(name: &str) -> Option<&'static str> {
     NAMES.into_iter().find(|known| squeezed(known).eq(squeezed(name)))
 }
 
 fn squeezed(name: &str) -> impl Iterator<Item = u8> {
-    name.bytes().filter(|byte| *byte != b'_').map(|byte| byte.to_ascii_lowercase())
+    name.bytes().filter(|byte| !matches!(byte, b'_' | b'-')).map(|byte| byte.to_ascii_lowercase())
+}
+
+/// How the names of our fields about money and time begin, squeezed. No service has a field that begins so.
+const BEGINNINGS: [(&str, &str); 3] =
+    [("idempot", KEY), ("deadline", "deadline_s"), ("minlife", "min_life_s")];
+
+/// Refuses a name that is nearly one of ours. To ignore it would buy a job again that its client takes to be safe.
+pub(crate) fn check_not_misspelt(name: &str) -> Result<(), BadOption> {
+    let squeezed: Vec<u8> = squeezed(name).collect();
+    let meant = BEGINNINGS.into_iter().find(|(beginning, _)| squeezed.starts_with(beginning.as_bytes()));
+    match meant {
+        Some((_, meant)) if field_named(name).is_none() => {
+            Err(BadOption::Misspelt { field: name.to_owned(), meant })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The fields of ours that a request has, each with the name that the client wrote.
@@ -249,17 +268,42 @@ mod tests {
     }
 
     #[test]
-    fn case_and_underscores_of_a_name_do_not_count_and_two_values_are_an_error() {
-        for name in
-            ["idempotency_key", "idempotencyKey", "IdempotencyKey", "IDEMPOTENCY_KEY", "idempotencykey"]
+    fn a_name_that_is_nearly_one_of_ours_is_refused_with_the_one_that_is_meant() {
+        for (name, meant) in [
+            ("idempotency", "idempotency_key"),
+            ("idempotencyKeys", "idempotency_key"),
+            ("idempotency_kye", "idempotency_key"),
+            ("deadline", "deadline_s"),
+            ("deadlineMs", "deadline_s"),
+            ("min_life", "min_life_s"),
+        ] {
+            let misspelt = BadOption::Misspelt { field: name.into(), meant };
+            assert_eq!(check_not_misspelt(name), Err(misspelt), "{name}");
+        }
+        for name in ["Idempotency-Key", "idempotencyKey", "deadlineS", "minLength", "softId", "languagePool"]
         {
+            assert_eq!(check_not_misspelt(name), Ok(()), "{name}");
+        }
+        assert_eq!(field_named("Idempotency-Key"), Some("idempotency_key"));
+    }
+
+    #[test]
+    fn case_underscores_and_hyphens_of_a_name_do_not_count_and_two_values_are_an_error() {
+        for name in [
+            "idempotency_key",
+            "idempotencyKey",
+            "IdempotencyKey",
+            "IDEMPOTENCY_KEY",
+            "idempotencykey",
+            "Idempotency-Key",
+        ] {
             assert_eq!(field_named(name), Some("idempotency_key"), "{name}");
         }
         for (name, field) in [("deadlineS", "deadline_s"), ("minLifeS", "min_life_s"), ("noCache", "nocache")]
         {
             assert_eq!(field_named(name), Some(field));
         }
-        for name in ["", "_", "idempotency-key", "key", "deadline", "min_life", "pageurl"] {
+        for name in ["", "_", "key", "deadline", "min_life", "pageurl"] {
             assert_eq!(field_named(name), None, "{name}");
         }
         let equal = [("deadline_s", "60"), ("deadlineS", "60"), ("deadline_s", " ")];

@@ -112,6 +112,7 @@ impl Said {
                     fields.add(&name, || text)?;
                 }
             }
+            object.keys().try_for_each(|name| order_options::check_not_misspelt(name))?;
         }
         Ok(fields)
     }

@@ -206,3 +206,23 @@ async fn two_values_of_one_field_are_an_error_in_json() {
     assert_eq!(room.ask(ask).await.must_be(422, "bad_params")["field"], "kind");
     assert_eq!(room.provider.submits("hold-2"), 0);
 }
+
+/// Trap: a misspelt key beside the task was ignored, and a retry that its client took to be safe was bought again.
+#[tokio::test]
+async fn a_field_that_is_nearly_one_of_ours_is_refused_beside_the_task_and_inside_it() {
+    let room = Room::new().await;
+    for dialect in DIALECTS {
+        for (name, meant) in
+            [("idempotency", "idempotency_key"), ("deadline_ms", "deadline_s"), ("minLife", "min_life_s")]
+        {
+            let inside = with_task_field("near-1", name, &json!("20"));
+            let mut beside = with_task_field("near-1", "websiteKey", &json!("near-1"));
+            beside[name] = json!("20");
+            for body in [inside, beside] {
+                let (_, reason) = Api::Json("any").refusal(&create(&room, dialect, &body).await);
+                assert!(reason.contains(&format!("did you mean `{meant}`?")), "{dialect} {name}: {reason}");
+            }
+        }
+    }
+    assert_eq!(room.provider.submits("near-1"), 0);
+}
