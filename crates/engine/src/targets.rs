@@ -75,7 +75,7 @@ impl Default for Targets {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotAllowed {
     #[error(
-        "`{host}` is not a host that may be automated (it is in `{}`): if you may automate it, add it to `targets.allow`", .field.escape_debug()
+        "`{host}` is not a host that may be automated (it is in `{}`): if you may automate it, add it to `targets.allow`, and to `hosts` of the tenant if it has that list", .field.escape_debug()
     )]
     Host { host: String, field: String },
     #[error(
