@@ -2,9 +2,9 @@
 
 use super::{START, agreed, delivery, placed, policy, secs};
 use crate::{
-    Advance, Decision, Event, Gate, HandOut, Key, Order, Origin, Outage, Phase, Placement, Policy,
-    PollOutcome, Receipt, Reuse, SubmitOutcome, Tally, Terms, Timestamp, WhyIgnored, WithoutWord, Word,
-    place, transition,
+    Advance, Attempt, Decision, Event, Gate, HandOut, Key, Order, Origin, Outage, Phase, Placement, Policy,
+    PollOutcome, Progress, Receipt, Reuse, SubmitOutcome, Tally, Terms, Timestamp, WhyIgnored, WithoutWord,
+    Word, place, transition,
 };
 use alloc::sync::Arc;
 use alloc::vec;
@@ -218,6 +218,24 @@ fn an_answer_that_is_alive_and_too_old_for_others_stays_with_those_that_it_was_b
     // While both live, there is a third one.
     let Placement::Follow { advance } = put(&first, Some(&solved_next), 150) else { panic!() };
     assert!(advance.next.followed_by.is_some() && advance.next.followed_by != first.followed_by);
+}
+
+/// Trap: the order that followed was bought although a task of the first one was paid for and not answered yet.
+#[test]
+fn a_placement_goes_on_with_a_task_that_is_paid_for_rather_than_with_an_order_that_follows() {
+    let (key, terms) = shared();
+    let mut solved = life(&(key, Arc::clone(&terms)), &[(67, called_back(67, vec![]))]);
+    let trailing = Progress::Trailing { task: "task-2".into(), poll_at: START + secs(155) };
+    let paid =
+        Attempt { number: 2, sent: START + secs(140), progress: trailing, ..solved.attempts[0].clone() };
+    (solved.last_attempt, solved.uncollected) = (2, false);
+    solved.attempts.push(paid);
+    let Placement::Commit { origin, advance } =
+        place(Some(&solved), None, key, &terms, START + secs(150), &calls())
+    else {
+        panic!()
+    };
+    assert_eq!((origin, advance.next.current()), (Origin::Joined, Some(2)));
 }
 
 /// The order that follows is found through the first one, which must not be forgotten before it.

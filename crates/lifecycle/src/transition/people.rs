@@ -5,7 +5,7 @@ use super::{Advance, Decision, Step, WhyIgnored};
 use crate::answer::Answer;
 use crate::fault::{Fault, Signal};
 use crate::key::Key;
-use crate::order::{DeadCause, FailCause, Order, Phase, Progress};
+use crate::order::{Attempt, DeadCause, FailCause, Order, Phase, Progress};
 use crate::policy::Policy;
 use crate::story::{Beat, NOTE_BYTES_MAX, Story};
 use crate::tally::Tally;
@@ -98,7 +98,9 @@ pub fn place(
     }
     match follower.map(|follower| (&follower.phase, follower)) {
         None => begin(next, terms, now, policy),
-        Some((Phase::Solved { .. } | Phase::Taken { .. } | Phase::Spoiled { .. }, follower)) => {
+        Some((Phase::Solved { .. } | Phase::Taken { .. } | Phase::Spoiled { .. }, follower))
+            if !has_open_attempt(follower) =>
+        {
             match place_at(follower, terms, now, policy) {
                 // Its answer is no good for this placement either.
                 Placement::Commit { origin: Origin::Api | Origin::Joined, .. } | Placement::Follow { .. } => {
@@ -174,6 +176,11 @@ fn place_at(order: &Order, terms: &Arc<Terms>, now: Timestamp, policy: &Policy) 
     }
 }
 
+/// Whether an answer may still come that is paid for.
+fn has_open_attempt(order: &Order) -> bool {
+    order.attempts.iter().any(Attempt::is_open)
+}
+
 /// Whether there is a task that a new life would go on with.
 fn has_paid_task(order: &Order) -> bool {
     order.attempts.iter().any(|attempt| matches!(attempt.progress, Progress::Trailing { .. }))
@@ -222,11 +229,12 @@ impl Step {
     }
 
     /// A new life here would overwrite an answer that is alive, and that the callers that it was bought for may still come for.
+    /// But where a task is paid for and not answered yet, the new life goes on with that task: to leave it would pay twice.
     fn begin_or_follow(mut self, terms: &Arc<Terms>, policy: &Policy) -> Placement {
         let order = &mut self.next;
         match &order.phase {
             Phase::Solved { answer, .. } | Phase::Taken { answer, .. }
-                if answer.is_good_for(Duration::ZERO, self.now) =>
+                if answer.is_good_for(Duration::ZERO, self.now) && !has_open_attempt(order) =>
             {
                 let next = order.key.follower(order.born, order.life, order.followed_by.as_ref());
                 order.followed_by = Some(next);

@@ -96,6 +96,13 @@ impl Court<'_> {
                     |entry| matches!(entry.beat, Beat::Solved { attempt, .. } if attempt == task.attempt),
                 );
             let Some(solved) = solved.map(|entry| entry.at.as_millis()) else { continue };
+            // Where another task of the order was paid for and not answered yet, a new life goes on with that one, and may buy
+            // again if it comes to nothing.
+            let earlier =
+                truth.tasks.iter().filter(|other| other.key == task.key && other.sent_at <= solved + SLACK);
+            if earlier.count() > 1 {
+                continue;
+            }
             // It cannot have been solved before it was sent, so until then it was alive for every node, whatever its clock.
             let alive_until = (attempt.sent.as_millis() + life).saturating_sub(CLOCK_SKEW + 2 * SLACK);
             let bought = truth.tasks.iter().find(|later| {
