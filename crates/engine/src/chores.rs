@@ -25,6 +25,7 @@ impl Engine {
     pub(crate) async fn do_chores(&self) {
         self.check_in_hand().await;
         self.replay_spill().await;
+        self.ask_after_outage().await;
         if let Err(error) = self.world.store.purge(self.now(), PURGE_MAX).await {
             self.note_error(&error);
         }

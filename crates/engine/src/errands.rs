@@ -9,7 +9,6 @@ use quittance_lifecycle::{Effect, Event, Key, Order, ReportOutcome, TellOutcome}
 use quittance_ports::{StoreError, Versioned};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
-use std::sync::Arc;
 
 impl Engine {
     /// A caller says whether an answer was any good. When this returns, it is on record, and is passed on.
@@ -47,13 +46,10 @@ impl Engine {
                 let outcome = self.pass_on(&task, is_good).await;
                 self.apply(&key, None, &Event::ReportPassed { attempt, outcome }).await
             }
-            Effect::Tell { listener } => match self.to_be_told(now).await {
-                Ok(order) => {
-                    let outcome = self.tell(&order, listener).await;
-                    self.apply(&key, None, &Event::Told { listener, outcome }).await
-                }
-                Err(error) => Err(error),
-            },
+            Effect::Tell { listener } => {
+                let outcome = self.tell(&now.order, listener).await;
+                self.apply(&key, None, &Event::Told { listener, outcome }).await
+            }
             _ => return,
         };
         // What could not be written is tried again when its alarm rings.
@@ -73,21 +69,6 @@ impl Engine {
             }
             Either::Right(_) => ReportOutcome::NoWord,
         }
-    }
-
-    /// The order as its listener may see it: an answer that goes to one only is his before it leaves.
-    async fn to_be_told(&self, now: Versioned) -> Result<Arc<Order>, StoreError> {
-        let order = Arc::clone(&now.order);
-        if !order.must_be_claimed() || !order.wanted {
-            return Ok(order);
-        }
-        let claim = Event::Claimed { by: order.key, min_life: order.terms.min_life };
-        Ok(match self.apply(&order.key, Some(now), &claim).await? {
-            Applied::Advanced { now, .. } | Applied::Act { now, .. } | Applied::Ignored { now, .. } => {
-                now.order
-            }
-            Applied::Missing => order,
-        })
     }
 
     async fn tell(&self, order: &Order, number: u32) -> TellOutcome {

@@ -3,8 +3,8 @@
 //! callback that we could not keep or were slow to answer, here or on another node behind the same address.
 
 use crate::{Engine, lock};
-use quittance_lifecycle::{Order, Outage, Receipt, Timestamp, would_be_too_old};
-use quittance_ports::{Reach, Roll};
+use quittance_lifecycle::{Attempt, Order, Outage, Phase, Progress, Receipt, Timestamp, would_be_too_old};
+use quittance_ports::{Reach, Roll, Which};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ const REMEMBERED: Duration = Duration::from_secs(3600);
 /// How long a load balancer may go on sending callbacks to a node that has died. After that, the death of one node makes no
 /// answer look older that comes to another.
 const STILL_ROUTED: Duration = Duration::from_secs(60);
+/// How many open orders are read at once after an outage.
+const PAGE: usize = 256;
 /// How many outages are remembered; more are merged, which can only make answers look older.
 const OUTAGES_MAX: usize = 16;
 
@@ -31,6 +33,8 @@ pub(crate) struct Reachability {
     last_number: u64,
     /// Outages of other nodes behind the same address, as of the last roll; `None` before the first roll.
     elsewhere: Option<Vec<Outage>>,
+    /// When an outage of this process ended after which open tasks have not been asked for yet.
+    ended: Option<Timestamp>,
 }
 
 impl Reachability {
@@ -51,6 +55,7 @@ impl Reachability {
             && last + BEAT_LATE < now
         {
             self.note(last, now);
+            self.ended = Some(now);
         }
         self.last_beat = Some(now);
     }
@@ -140,6 +145,7 @@ impl Engine {
             reach.listens_since = Some(now);
             reach.last_beat = Some(now);
             reach.note(before.unwrap_or(Timestamp::ZERO).min(now), now);
+            reach.ended = Some(now);
         }
     }
 
@@ -182,6 +188,40 @@ impl Engine {
             reach.answered_until(now)
         };
         self.world.spill.mark_reachable(until);
+    }
+
+    /// After an outage every open task is asked for once. A callback that came meanwhile may never come again, and a task that is
+    /// not solved yet has a later date from which its answer counts: without it, the answer would count from before the outage.
+    pub(crate) async fn ask_after_outage(&self) {
+        // The outage counts up to here by the clocks of other nodes.
+        let skew = self.settings.policy.clock_skew;
+        let is_over = |ended: &mut Timestamp| *ended + skew <= self.now();
+        let Some(ended) = lock(&self.reach).ended.take_if(is_over) else { return };
+        let mut after = None;
+        loop {
+            let page = match self.world.store.list(Which::OPEN, after.as_ref(), PAGE).await {
+                Ok(page) => page,
+                Err(error) => {
+                    self.note_error(&error);
+                    lock(&self.reach).ended.get_or_insert(ended);
+                    return;
+                }
+            };
+            let Some(last) = page.last() else { break };
+            after = Some(last.as_ref().map_or_else(|unreadable| unreadable.key, |found| found.order.key));
+            for found in page.into_iter().flatten() {
+                let order = &found.order;
+                let Phase::Solving { attempt, .. } = order.phase else { continue };
+                // Another node may have asked since.
+                let is_dated = |attempt: &&Attempt| attempt.unsolved_at < ended + skew;
+                if let Some(Attempt { progress: Progress::Solving { task }, .. }) =
+                    order.attempt(attempt).filter(is_dated)
+                {
+                    self.ask(order, attempt, task.clone());
+                }
+            }
+        }
+        self.bell.ring();
     }
 
     /// Whether to let a callback be written first that may stand in a spill. A poll would bring an answer that counts as too old,

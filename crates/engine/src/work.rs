@@ -304,7 +304,7 @@ impl Engine {
     }
 
     /// An order that is not asked for now comes up again when its claim lapses.
-    fn ask(&self, order: &Order, attempt: u32, task: String) {
+    pub(crate) fn ask(&self, order: &Order, attempt: u32, task: String) {
         if self.awaits_spilled_callback(order, attempt) {
             return;
         }

@@ -152,13 +152,14 @@ fn outcome(order: &Order, now: Timestamp) -> Outcome {
         HandOut::Answer(answer) => Outcome::Answered(answer.clone()),
         HandOut::NotYet => Outcome::NotYet,
         HandOut::Expired => Outcome::Expired,
-        // Others may have it, too: it need not be the caller's alone before it leaves.
-        HandOut::Claim if !order.must_be_claimed() => match &order.phase {
-            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => Outcome::Answered(answer.clone()),
+        // The delivery is what collects it: it is this caller's already, or others may have it, too.
+        HandOut::Claim => match &order.phase {
+            Phase::Taken { answer, .. } => Outcome::Answered(answer.clone()),
+            Phase::Solved { answer, .. } if !order.must_be_claimed() => Outcome::Answered(answer.clone()),
+            // It stands in the stock: another caller will have it.
             _ => Outcome::TakenByAnother,
         },
-        // It was to be taken before it is told, and was not: somebody else will have it.
-        HandOut::Claim | HandOut::TakenByAnother => Outcome::TakenByAnother,
+        HandOut::TakenByAnother => Outcome::TakenByAnother,
         HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
         HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
     }

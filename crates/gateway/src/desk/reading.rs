@@ -111,15 +111,17 @@ impl Desk {
         Ok((order, placed))
     }
 
-    /// How much life whoever took it from the stock can still be sure of. A pool may want more of its answers than he did, and
-    /// what he was given he must also get.
+    /// How much life an answer from the stock must have to leave: its margin, once. After that it is the same caller again.
     fn life_promised(&self, order: &Order) -> Duration {
-        let wanted = order.terms.min_life;
-        let Phase::Taken { answer, at, .. } = &order.phase else { return wanted };
-        if answer.is_good_for(wanted, *at) {
-            return wanted;
+        let margin = order.terms.margin;
+        match &order.phase {
+            _ if !order.uncollected => order.terms.min_life,
+            // A pool may want more of its answers than the caller that took one.
+            Phase::Taken { answer, at, .. } if !answer.is_good_for(margin, *at) => {
+                self.inner.engine.kind(&order.terms.kind).map_or(margin, |kind| kind.margin.min(margin))
+            }
+            _ => margin,
         }
-        self.inner.engine.kind(&order.terms.kind).map_or(wanted, |kind| kind.margin.min(wanted))
     }
 
     /// The record of an order of this caller's.

@@ -1,6 +1,7 @@
 //! Pools as the operator sets them up, sees them and takes them away; and that what they buy is seen by no tenant before it is
 //! his.
 
+use crate::apis::{Api, Placing};
 use crate::talk::{Answered, Ask};
 use crate::world::{ADMIN, ANNA, BERT, Room, exclusive, order, path_of};
 use quittance_engine::Targets;
@@ -258,4 +259,28 @@ async fn whoever_took_less_life_than_the_pool_wants_gets_it_also_when_he_looks_a
     assert!(taken["expires_in_ms"].as_u64().unwrap() < 200_000, "{taken}");
     let again = room.get(&path_of(&taken)).await.order(200);
     assert_eq!((&again["status"], &again["answer"]), (&json!("solved"), &taken["answer"]));
+}
+
+#[tokio::test]
+async fn an_answer_from_the_stock_leaves_with_its_margin_and_is_then_read_as_long_as_it_lives() {
+    let room = Room::new().await;
+    put(&room, "warm", &warm("solve-1")).await.order(200);
+    until_fresh(&room, "warm", 2).await;
+    room.rest().await;
+    room.pass(Duration::from_secs(220));
+    let exclusive = Placing::of("solve-1").field("reuse", "exclusive");
+    let first = Api::Classic.id(&Api::Classic.place(&room, &exclusive).await);
+    let second = Api::Classic.id(&Api::Classic.place(&room, &exclusive).await);
+    assert_ne!(first, second);
+    room.pass(Duration::from_secs(15));
+    let look = async |id: &Value| Api::Classic.look(&room, ANNA, id).await;
+    let token = look(&first).await;
+    assert!(
+        token.as_deref().is_some_and(|token| token.starts_with("token ")),
+        "it came within its 15 s: {token:?}"
+    );
+    // About 35 s are left.
+    room.pass(Duration::from_secs(30));
+    assert_eq!(look(&second).await.as_deref(), Some("ERROR_TOKEN_EXPIRED"), "less than the margin of 50 s");
+    assert_eq!(look(&first).await, token, "the same caller again");
 }

@@ -6,7 +6,7 @@ use crate::afterwards::{
     ERRAND_WAIT, LISTENERS_MAX, Listener, Passing, REPORT_PAUSES, Report, TELL_PAUSES, Telling, WHY_BYTES_MAX,
 };
 use crate::event::{Effect, ReportOutcome, TellOutcome};
-use crate::order::{Order, Phase, Progress};
+use crate::order::{HandOut, Order, Phase, Progress};
 use crate::story::Beat;
 use crate::time::Timestamp;
 use alloc::string::String;
@@ -51,6 +51,14 @@ impl Order {
             || (self.has_dead_listener() && !self.phase.is_open())
     }
 
+    /// Whether a delivery that begins at this moment carries the answer, and not the news that there is none for its caller.
+    fn leaves_by_delivery(&self, begun: Timestamp) -> bool {
+        let by = self.taker().unwrap_or(self.key);
+        let is_in_stock = matches!(self.phase, Phase::Solved { .. }) && self.must_be_claimed();
+        let hand_out = self.hand_out(by, self.terms.min_life, begun);
+        !is_in_stock && matches!(hand_out, HandOut::Answer(_) | HandOut::Claim)
+    }
+
     #[must_use]
     pub fn has_dead_listener(&self) -> bool {
         self.listeners.iter().any(|listener| matches!(listener.telling, Telling::Dead { .. }))
@@ -79,8 +87,22 @@ impl Step {
             _ => None,
         });
         match due {
-            Some(listener) => self.then(Effect::Tell { listener }),
+            Some(listener) => {
+                self.reserve_for_delivery();
+                self.then(Effect::Tell { listener })
+            }
             None => Decision::Ignore(WhyIgnored::NotDueYet),
+        }
+    }
+
+    /// An answer that goes to one caller only belongs to that caller before it leaves, so that a cancellation cannot send it to
+    /// the stock as well. It counts as collected only when the delivery was taken.
+    fn reserve_for_delivery(&mut self) {
+        let order = &self.next;
+        let is_good = matches!(&order.phase, Phase::Solved { answer, .. }
+            if answer.is_good_for(order.terms.min_life, self.now));
+        if is_good && order.wanted && order.must_be_claimed() {
+            self.next = order.clone().taken(order.key, self.now);
         }
     }
 
@@ -172,13 +194,13 @@ impl Step {
         let Some(index) = listeners.iter().position(|listener| listener.number == number) else {
             return Decision::Ignore(WhyIgnored::OldNews);
         };
-        let Telling::Owed { tries, .. } = listeners[index].telling else {
+        let Telling::Owed { at, tries } = listeners[index].telling else {
             return Decision::Ignore(WhyIgnored::OldNews);
         };
         match outcome {
             TellOutcome::Taken => {
                 listeners.remove(index);
-                self.next.uncollected = false;
+                self.next.uncollected &= !self.next.leaves_by_delivery(at - ERRAND_WAIT);
                 self.tell(Beat::Told { listener: number });
             }
             TellOutcome::NotTaken { why } => {

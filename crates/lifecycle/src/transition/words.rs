@@ -103,7 +103,10 @@ impl Step {
             PollOutcome::Pending => {
                 // Not `now`: the reply may have been on its way while the task was solved.
                 attempt.unsolved_at = attempt.unsolved_at.max(asked);
-                let poll_at = self.now + policy.poll_interval;
+                let again = self.now + policy.poll_interval;
+                // Asked early, for evidence: the callback is still the way by which the answer is expected.
+                let overdue = if policy.callbacks { self.first_ask_at(number, policy) } else { again };
+                let poll_at = again.max(overdue);
                 self.ask_again(number, poll_at, 0);
                 self.done()
             }

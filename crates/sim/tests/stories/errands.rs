@@ -223,6 +223,43 @@ fn an_exclusive_answer_is_taken_before_it_is_told() {
     assert_eq!(world.post.calls().iter().map(|(.., phase)| *phase).collect::<Vec<_>>(), ["taken"]);
 }
 
+/// Promise: what did not reach its caller is never shown as delivered. A webhook that is down until the answer has expired leaves
+/// an answer that was bought for nothing, and usage says so, exclusive or shared.
+#[test]
+fn an_answer_whose_webhook_is_down_until_it_expires_is_waste() {
+    for is_exclusive in [true, false] {
+        let world = world();
+        let node = world.node();
+        world.provider.solves("site", 5);
+        let order = if is_exclusive { recaptcha("site").exclusive() } else { recaptcha("site") };
+        let caller = node.asks(order);
+        caller.hangs_up();
+        listens(&node, caller.key(), HOOK);
+        world.post.on_call(HOOK, &[Taking::Refuses; TELL_PAUSES.len() + 1]);
+        world.after(4 * 3_600);
+        let books = world.books();
+        assert_eq!((books.solved, books.wasted), (1, 1), "exclusive: {is_exclusive}");
+    }
+}
+
+/// The other half: a webhook that takes the answer while it lives has collected it, also at a later try.
+#[test]
+fn an_answer_that_a_webhook_takes_at_a_later_try_is_not_waste() {
+    for is_exclusive in [true, false] {
+        let world = world();
+        let node = world.node();
+        world.provider.solves("site", 5);
+        let order = if is_exclusive { recaptcha("site").exclusive() } else { recaptcha("site") };
+        let caller = node.asks(order);
+        caller.hangs_up();
+        listens(&node, caller.key(), HOOK);
+        world.post.on_call(HOOK, &[Taking::Refuses; 2]);
+        world.after(4 * 3_600);
+        assert_eq!(world.post.calls_to(HOOK).len(), 3);
+        assert_eq!(world.books().wasted, 0, "exclusive: {is_exclusive}");
+    }
+}
+
 #[test]
 fn no_more_callers_are_remembered_than_the_limit_says() {
     let world = world();

@@ -227,3 +227,30 @@ fn an_answer_whose_callback_is_in_a_spill_is_not_thrown_away_because_a_poll_was_
         assert_eq!((books.attempts, books.wasted), (1, 0), "back after {tenth} tenths");
     }
 }
+
+/// Trap: an answer that came by callback counted from before a restart in its flight, because nothing had been heard of its task
+/// since. One question after the restart says that it was not solved then; after that, the callback is waited for as before.
+#[test]
+fn a_task_is_asked_for_once_after_a_restart_so_that_its_answer_is_dated_from_later() {
+    let world = world_with_callbacks();
+    let first = world.node();
+    world.provider.solves("site", 3_600);
+    let caller = first.asks(recaptcha("site"));
+    world.after(5);
+    first.kill();
+    world.after(2);
+    let second = world.node();
+    world.after(43);
+    let task = "task-1";
+    assert_eq!(world.provider.polled_at(task).len(), 1, "asked once, and the callback is not overdue yet");
+    let address = world.provider.last_submit("site").callback().to_owned();
+    second.hears(&address, Word::Answered(token("token-1"))).expect("safe");
+    world.after(1);
+    let order = second.reads(caller.key());
+    let Phase::Solved { answer, .. } = &order.phase else { panic!("{}", order.phase.name()) };
+    assert_eq!(
+        answer.earliest,
+        world.moment(45_000),
+        "its callback came after 50 s, and providers call within 5 s"
+    );
+}
