@@ -213,9 +213,10 @@ impl Engine {
                 let order = &found.order;
                 let Phase::Solving { attempt, .. } = order.phase else { continue };
                 // Another node may have asked since.
-                let is_dated = |attempt: &&Attempt| attempt.unsolved_at < ended + skew;
+                let was_missed =
+                    |attempt: &&Attempt| attempt.sent < ended && attempt.unsolved_at < ended + skew;
                 if let Some(Attempt { progress: Progress::Solving { task }, .. }) =
-                    order.attempt(attempt).filter(is_dated)
+                    order.attempt(attempt).filter(was_missed)
                 {
                     self.ask(order, attempt, task.clone());
                 }

@@ -1,7 +1,7 @@
 //! Fresh answers are given, not refused: the other half of "never stale".
 
 use super::{COLLECTED_IN, Court, FROZEN_MAX, SLACK, life_of};
-use crate::truth::{Fate, Told};
+use crate::truth::{Fate, Told, Trouble};
 use quittance_lifecycle::{Beat, Origin, Via};
 use std::time::Duration;
 
@@ -9,14 +9,22 @@ use std::time::Duration;
 /// differ, and what nodes may not know of each other yet.
 const DATED_EARLIER: u64 = 5_000 + 2 * SLACK + 5_000;
 
+/// How long a node that was killed is away at most, and a little.
+const RESTART_MAX: u64 = 20_000 + 2 * SLACK;
+
 /// By how much sooner a node takes an answer to be expired, because clocks differ.
 const CLOCK_SKEW: u64 = 5_000;
 
 impl Court<'_> {
     /// Whether callbacks could come all the time from this moment on, until another, and the nodes could know it.
     fn was_reachable(&self, from: u64, to: u64) -> bool {
-        let begun = from.saturating_sub(FROZEN_MAX);
-        let is_hurt = self.truth.troubles.iter().any(|(_, _, at)| (begun..=to).contains(at));
+        let is_hurt = self.truth.troubles.iter().any(|(_, trouble, at)| {
+            let lasts = match trouble {
+                Trouble::Killed => RESTART_MAX,
+                Trouble::Frozen => FROZEN_MAX,
+            };
+            (from.saturating_sub(lasts)..=to).contains(at)
+        });
         // A clock that is set forward looks like a freeze to its node, which then takes answers to be older than they are.
         let begun = from.saturating_sub(2 * SLACK);
         let is_set = self.truth.clock_steps.iter().any(|at| (begun..=to).contains(at));
@@ -42,9 +50,12 @@ impl Court<'_> {
                 entry.beat == Beat::TooOld { attempt: task.attempt }
                     && self.was_reachable(task.sent_at, entry.at.as_millis() + SLACK)
             });
-            // A submit may be slow, and the task may be solved as soon as it is sent, as far as its node knows.
+            // A submit may be slow, and the task may be solved as soon as it is sent, as far as its node knows; unless a poll has
+            // said since that it is not.
+            let unsolved_at =
+                order.attempt(task.attempt).map_or(0, |attempt| attempt.unsolved_at.as_millis());
             if task.sent_at < begun
-                || !self.was_reachable(task.sent_at, heard)
+                || !self.was_reachable(task.sent_at.max(unsolved_at.saturating_sub(2 * SLACK)), heard)
                 || order.terms.min_life > Duration::ZERO
             {
                 continue;
