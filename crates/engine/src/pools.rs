@@ -7,6 +7,7 @@
 mod keep;
 mod kept;
 mod money;
+mod put_back;
 
 use crate::{Engine, PlaceError};
 use kept::Kept;

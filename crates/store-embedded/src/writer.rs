@@ -146,7 +146,8 @@ impl Writer {
     fn after(&mut self) {
         let Some(conn) = &self.conn else { return };
         let mut done = self.shared.wal.restart_if_wanted(conn);
-        if self.shared.trail().is_lost() {
+        // What an overwritten file says would be no proof.
+        if self.shared.gone().is_none() && self.shared.trail().is_lost() {
             done = done.and_then(|()| self.shared.trail().write_again(conn));
         }
         if let Err(error) = done {

@@ -34,6 +34,8 @@ pub(super) struct Post {
     here: Watchman,
     /// What only this node knows.
     own: Vec<AlertNote>,
+    /// When the last loss of the store was noticed that an alert was raised for.
+    forgot_at: Option<Timestamp>,
     oldest: Oldest,
     age_bar: Duration,
     /// Since when there is something to write down that nobody has.
@@ -51,6 +53,7 @@ impl Post {
             fleet: Watchman::new(bars.clone(), fleet),
             here: Watchman::new(bars.clone(), here),
             own: Vec::new(),
+            forgot_at: None,
             oldest: Oldest::default(),
             age_bar: bars.dead_age,
             unwritten: None,
@@ -68,6 +71,21 @@ impl Post {
         // A clock that was set back begins anew.
         self.unwritten = has_changes.then_some(since.min(now));
         now.since(since) >= GRACE
+    }
+
+    /// Holds the rules of this node against what it sees, and says who is to be told what.
+    fn weigh_own(&mut self, readings: &Readings, forgot_at: Option<Timestamp>) -> Vec<Announcement> {
+        let changes = self.here.hear(&standing(&self.own), readings);
+        let is_new_loss = self.forgot_at.zip(forgot_at).is_some_and(|(before, now)| before < now);
+        self.forgot_at = forgot_at;
+        let is_raised = |change: &Change| matches!(change, Change::Raised { rule: Rule::StoreForgot, .. });
+        let renews = is_new_loss && !changes.iter().any(is_raised);
+        let mut told = apply(&mut self.own, changes, readings.at);
+        if let Some(words) = readings.forgot.as_ref().filter(|_| renews) {
+            told.extend(renew(&mut self.own, Rule::StoreForgot, words, readings.at));
+        }
+        forget(&mut self.own, readings.at);
+        told
     }
 
     /// Those that stand first, and the latest of each.
@@ -139,6 +157,14 @@ fn reword(notes: &mut [AlertNote], words: &BTreeMap<Named, String>) {
     }
 }
 
+/// The same has happened once more while its alert stands: the alert is that of the last time, and a person has not seen it.
+fn renew(notes: &mut [AlertNote], rule: Rule, words: &str, now: Timestamp) -> Option<Announcement> {
+    let note = notes.iter_mut().find(|note| note.rule == rule.name() && note.cleared.is_none())?;
+    (note.raised, note.seen) = (now, None);
+    words.clone_into(&mut note.words);
+    Some(Announcement::of(note))
+}
+
 /// What was cleared long ago is forgotten, and the oldest of it if there is too much.
 fn forget(notes: &mut Vec<AlertNote>, now: Timestamp) {
     notes.retain(|note| note.cleared.is_none_or(|cleared| now.since(cleared) < CLEARED_KEPT));
@@ -159,9 +185,8 @@ impl Lookout {
         let is_keeper = self.is_keeper(seen);
         let readings = self.readings(seen).await;
         let now = readings.at;
-        let changes = seen.post.here.hear(&standing(&seen.post.own), &readings);
-        let told = apply(&mut seen.post.own, changes, now);
-        forget(&mut seen.post.own, now);
+        let forgot_at = self.inner.desk.engine().forgetting().map(|forgetting| forgetting.at);
+        let told = seen.post.weigh_own(&readings, forgot_at);
         self.announce(told);
         if !seen.looks.store_is_up {
             return;
