@@ -37,8 +37,7 @@ pub(crate) struct StoreMemory {
     agreed: Option<StoreMark>,
     /// The store failed before all that was in hand was put back.
     is_incomplete: bool,
-    /// The pools as they were while the store was certainly the same, and those that are still to be put back.
-    pools: Vec<SheetFound>,
+    /// The pools that are still to be put back.
     owed_pools: Vec<SheetFound>,
     /// What was wrong with the store's own files when that was last told.
     told: Option<String>,
@@ -59,7 +58,6 @@ impl StoreMemory {
             has_note: false,
             agreed: None,
             is_incomplete: false,
-            pools: Vec::new(),
             owed_pools: Vec::new(),
             told: None,
             told_of_trail: None,
@@ -152,8 +150,8 @@ impl StoreMemory {
                 drop(fs::remove_file(dir.join(NOTE)));
             }
         }
-        // They were read before the store says who it is: if it is the same still, they are its own.
-        let pools = engine.known_pools();
+        // It was noticed before the store says who it is: if it is the same still, it has not forgotten them.
+        let vanished = engine.vanished_pools();
         let Ok(Some(mark)) = self.mark_of_store(false).await else { return };
         if self.learn(&mark)
             && let Some(address) = engine.callback_address()
@@ -162,9 +160,9 @@ impl StoreMemory {
         }
         let is_other = self.is_other(&mark);
         if is_other {
-            self.owed_pools.append(&mut self.pools);
+            self.owed_pools.extend(engine.take_known_pools());
         } else {
-            self.pools = pools;
+            engine.pools_were_removed(&vanished);
         }
         let is_due = self.kept_at.is_none_or(|at| at.elapsed() >= KEEP_SPAN);
         self.take_for_true(engine, &mark);

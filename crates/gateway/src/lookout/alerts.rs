@@ -34,6 +34,8 @@ pub(super) struct Post {
     here: Watchman,
     /// What only this node knows.
     own: Vec<AlertNote>,
+    /// What people call this node. A store that forgets has lost its card, and the node keeps its name.
+    name: String,
     /// When the last loss of the store was noticed that an alert was raised for.
     forgot_at: Option<Timestamp>,
     oldest: Oldest,
@@ -53,6 +55,7 @@ impl Post {
             fleet: Watchman::new(bars.clone(), fleet),
             here: Watchman::new(bars.clone(), here),
             own: Vec::new(),
+            name: String::new(),
             forgot_at: None,
             oldest: Oldest::default(),
             age_bar: bars.dead_age,
@@ -265,11 +268,14 @@ impl Lookout {
         let desk = &self.inner.desk;
         let (now, looks) = (desk.clock().now(), &seen.looks);
         let own = looks.roll.nodes.iter().find(|signed| signed.card.node == desk.engine().node());
+        if let Some(own) = own {
+            seen.post.name.clone_from(&own.card.name);
+        }
         let mut readings = Readings {
             at: now,
             store_is_up: looks.store_is_up,
             currency: desk.engine().currency().to_owned(),
-            here: own.map(|signed| signed.card.name.clone()).unwrap_or_default(),
+            here: seen.post.name.clone(),
             forgot: desk.engine().forgetting().map(|forgetting| forgetting.what),
             ..Readings::default()
         };
