@@ -231,6 +231,7 @@ impl Engine {
             // It is genuine and paid for. The store may have forgotten the order, and get it back from another node or a caller.
             Ok(Heard::Forgotten) if self.may_come_back(&arrival) => {
                 self.world.spill.keep(&arrival)?;
+                self.note_kept(&arrival.key);
                 self.look_again_soon(&arrival);
                 Ok(Heard::Spilled)
             }
@@ -238,6 +239,7 @@ impl Engine {
             Err(error) => {
                 self.note_error(&error);
                 self.world.spill.keep(&arrival)?;
+                self.note_kept(&arrival.key);
                 self.expect_spill();
                 Ok(Heard::Spilled)
             }

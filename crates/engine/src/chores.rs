@@ -78,7 +78,16 @@ impl Engine {
     /// the others are applied again when it is looked at again.
     fn put_off(&self, arrival: &Arrival) -> bool {
         lock(&self.agenda).unreadable_at = Some(self.now() + UNREADABLE_PAUSE);
-        self.world.spill.keep(arrival).is_err()
+        self.keep_again(arrival)
+    }
+
+    /// Says whether there was no room for it.
+    fn keep_again(&self, arrival: &Arrival) -> bool {
+        let is_kept = self.world.spill.keep(arrival).is_ok();
+        if is_kept {
+            self.note_kept(&arrival.key);
+        }
+        !is_kept
     }
 
     /// Whatever came in while the store was away. Applying it twice does no harm, so a crash in the middle does none.
@@ -97,7 +106,7 @@ impl Engine {
             match self.apply_arrival(arrival).await {
                 // Somebody may have started this node on the wrong store, or before all orders had been moved to this one.
                 Ok(Heard::Forgotten) if self.may_come_back(arrival) => {
-                    must_stay |= self.world.spill.keep(arrival).is_err();
+                    must_stay |= self.keep_again(arrival);
                     self.look_again_soon(arrival);
                 }
                 Ok(_) => {}
@@ -113,8 +122,9 @@ impl Engine {
             }
             done += usize::from(!must_stay);
         }
-        if self.world.spill.forget(done).is_err() {
-            self.expect_spill();
+        match self.world.spill.forget(done) {
+            Ok(()) => self.note_removed(&waiting[..done]),
+            Err(_) => self.expect_spill(),
         }
     }
 }

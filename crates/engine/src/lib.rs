@@ -16,6 +16,7 @@ mod fair;
 mod gate;
 mod in_hand;
 pub mod inspect;
+mod kept;
 mod lifetimes;
 mod moments;
 mod pace;
@@ -49,6 +50,7 @@ use bell::Bell;
 use bulk::BulkWatch;
 use gate::ProviderGate;
 use in_hand::InHand;
+use kept::KeptArrivals;
 use pace::Paces;
 use pools::Pools;
 use quittance_lifecycle::{Fault, Kind, OnReplay, Order, Pace, Policy, Tally, Timestamp, WhyIgnored};
@@ -87,6 +89,7 @@ pub struct Engine {
     agenda: Mutex<Agenda>,
     bell: Bell,
     in_hand: Mutex<InHand>,
+    kept: Mutex<KeptArrivals>,
     /// Rung when this node missed an order that it has in hand.
     suspicion: Bell,
     /// Until when nodes put back what the store has forgotten, in milliseconds.
@@ -118,7 +121,8 @@ pub struct Engine {
 /// What the store has lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Forgetting {
-    pub since: Timestamp,
+    /// When this node noticed it.
+    pub at: Timestamp,
     /// What happened, and what to do, in words.
     pub what: String,
 }
@@ -158,6 +162,7 @@ impl Engine {
             agenda: Mutex::new(Agenda::new(settings.errands_max)),
             bell: Bell::default(),
             in_hand: Mutex::default(),
+            kept: Mutex::default(),
             suspicion: Bell::default(),
             recovering_until: AtomicU64::new(0),
             forgetting: Mutex::default(),
@@ -349,11 +354,9 @@ impl Engine {
         lock(&self.forgetting).clone()
     }
 
-    /// Remembers that the store has lost something. What was noticed before, and not seen by a person yet, keeps its moment.
+    /// Remembers that the store has lost something just now. It takes the place of what was noticed before.
     pub fn note_forgetting(&self, what: String) {
-        let mut forgetting = lock(&self.forgetting);
-        let since = forgetting.as_ref().map_or_else(|| self.now(), |known| known.since);
-        *forgetting = Some(Forgetting { since, what });
+        *lock(&self.forgetting) = Some(Forgetting { at: self.now(), what });
     }
 
     /// A person has seen it.

@@ -202,13 +202,18 @@ impl Engine {
     ) -> Result<Written, StoreError> {
         let expected = before.map_or(Version::ABSENT, |before| before.version);
         let next = Arc::new(advance.next);
+        if before.is_none()
+            && let Some(revived) = self.revive(&next, advance.tally, false).await?
+        {
+            return Ok(Written::Revived(revived));
+        }
         match self.world.store.commit(expected, &next, &advance.tally, at).await {
             Ok(Commit::Done(version)) => {
                 self.note_commit(&next);
                 Ok(Written::Ours(Versioned { version, order: next }))
             }
             Ok(Commit::Conflict(winner)) => Ok(Written::Theirs(winner.map(|winner| *winner))),
-            Err(error @ StoreError::Corrupt { .. }) => match self.revive(&next, advance.tally).await? {
+            Err(error @ StoreError::Corrupt { .. }) => match self.revive(&next, advance.tally, true).await? {
                 Some(revived) => Ok(Written::Revived(revived)),
                 None => {
                     self.note_error(&error);
@@ -342,7 +347,7 @@ impl Engine {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
-        self.world.store.list(which, after, limit).await
+        self.world.store.list(which, after, limit).await.inspect_err(|error| self.note_error(error))
     }
 
     /// Nobody wants the order any more. What may be paid for goes on, for the stock.

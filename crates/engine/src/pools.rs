@@ -7,6 +7,7 @@
 mod keep;
 mod kept;
 mod money;
+mod put_back;
 
 use crate::{Engine, PlaceError};
 use kept::Kept;
@@ -85,6 +86,8 @@ impl PoolShown {
 #[derive(Default)]
 pub(crate) struct Pools {
     sheets: BTreeMap<String, SheetFound>,
+    /// Sheets that were there when the store was last known to be the same, and are not any more.
+    vanished: BTreeMap<String, SheetFound>,
     kept: BTreeMap<String, Kept>,
     by_target: BTreeMap<Target, String>,
     /// Asked of this node since it started, by pool.

@@ -1,8 +1,8 @@
 //! After a shared store has forgotten what it had acknowledged, nodes first put back what they had in hand. Until then no order is new:
 //! one that this node takes for new may be paid for, and in the hands of another.
 
+use crate::Engine;
 use crate::callback::{beginning, nameless};
-use crate::{Engine, lock};
 use quittance_lifecycle::{Decision, Event, Order, Tally, Timestamp, Word};
 use quittance_ports::{Arrival, Commit, StoreError, StoreForgot, Version};
 use std::sync::Arc;
@@ -40,11 +40,13 @@ impl Engine {
     }
 
     /// An order is placed again whose record is lost, and a callback is kept that brings the answer that was paid for: the order
-    /// goes on with that attempt, and the entry among those that cannot be read is removed. Says whether it did.
+    /// goes on with that attempt, and nothing is submitted. If `is_listed`, its entry among those that cannot be read is removed.
+    /// Nothing, if no such callback is kept, or another node was faster.
     pub(crate) async fn revive(
         &self,
         placed: &Order,
         mut tally: Tally,
+        is_listed: bool,
     ) -> Result<Option<Arc<Order>>, StoreError> {
         let Some((kept, attempt)) = self.kept_answer(placed) else { return Ok(None) };
         let recalled = Event::Recalled { born: kept.born, attempts: vec![nameless(attempt, kept.born)] };
@@ -53,14 +55,18 @@ impl Engine {
         else {
             return Ok(None);
         };
-        if !self.world.store.discard(&placed.key).await? {
+        if is_listed && !self.world.store.discard(&placed.key).await? {
             return Ok(None);
         }
         let next = Arc::new(advance.next);
         tally += advance.tally;
-        let Commit::Done(_) = self.world.store.commit(Version::ABSENT, &next, &tally, at).await? else {
-            return Ok(None);
-        };
+        match self.world.store.commit(Version::ABSENT, &next, &tally, at).await {
+            Ok(Commit::Done(_)) => {}
+            Ok(Commit::Conflict(_)) => return Ok(None),
+            // It is listed, which shows only now.
+            Err(StoreError::Corrupt { .. }) if !is_listed => return Ok(None),
+            Err(error) => return Err(error),
+        }
         self.note_commit(&next);
         // It stays in the spill, and is found to be known when that is replayed.
         self.apply_arrival(&kept).await?;
@@ -70,7 +76,9 @@ impl Engine {
 
     /// The callback with an answer for what is placed, of those that wait for an order that can be read, and its attempt.
     fn kept_answer(&self, placed: &Order) -> Option<(Arrival, u32)> {
-        lock(&self.agenda).unreadable_at?;
+        if !self.may_be_kept(&placed.key) {
+            return None;
+        }
         let target = Some(beginning(&placed.terms.target));
         let is_meant = |arrival: &Arrival| arrival.key == placed.key && arrival.target == target;
         let waiting = self.world.spill.waiting().ok()?;

@@ -5,7 +5,7 @@
 use crate::place::Opened;
 use crate::secret;
 use quittance_engine::{Engine, PutBack};
-use quittance_ports::{MarkRequest, StoreError, StoreMark};
+use quittance_ports::{MarkRequest, SheetFound, StoreError, StoreMark};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -37,8 +37,12 @@ pub(crate) struct StoreMemory {
     agreed: Option<StoreMark>,
     /// The store failed before all that was in hand was put back.
     is_incomplete: bool,
+    /// The pools that are still to be put back.
+    owed_pools: Vec<SheetFound>,
     /// What was wrong with the store's own files when that was last told.
     told: Option<String>,
+    /// What was last told about lines of the trail that were lost.
+    told_of_trail: Option<String>,
 }
 
 impl StoreMemory {
@@ -54,7 +58,9 @@ impl StoreMemory {
             has_note: false,
             agreed: None,
             is_incomplete: false,
+            owed_pools: Vec::new(),
             told: None,
+            told_of_trail: None,
         };
         if let Some(dir) = dir {
             let identity = fs::read_to_string(dir.join(IDENTITY)).unwrap_or_default();
@@ -144,6 +150,8 @@ impl StoreMemory {
                 drop(fs::remove_file(dir.join(NOTE)));
             }
         }
+        // It was noticed before the store says who it is: if it is the same still, it has not forgotten them.
+        let vanished = engine.vanished_pools();
         let Ok(Some(mark)) = self.mark_of_store(false).await else { return };
         if self.learn(&mark)
             && let Some(address) = engine.callback_address()
@@ -151,6 +159,11 @@ impl StoreMemory {
             address.set_secrets(self.secrets.clone());
         }
         let is_other = self.is_other(&mark);
+        if is_other {
+            self.owed_pools.extend(engine.take_known_pools());
+        } else {
+            engine.pools_were_removed(&vanished);
+        }
         let is_due = self.kept_at.is_none_or(|at| at.elapsed() >= KEEP_SPAN);
         self.take_for_true(engine, &mark);
         if is_other || is_due {
@@ -161,6 +174,7 @@ impl StoreMemory {
         if is_other || is_suspected || std::mem::take(&mut self.is_incomplete) {
             self.put_back(engine, is_other).await;
         }
+        self.put_back_pools(engine).await;
     }
 
     /// First nothing is new any more, and only then commits are taken for this store.
@@ -217,6 +231,21 @@ impl StoreMemory {
         self.note(engine, words);
     }
 
+    async fn put_back_pools(&mut self, engine: &Engine) {
+        match engine.put_back_pools(&self.owed_pools).await {
+            Ok(pools) => {
+                self.owed_pools.clear();
+                if pools > 0 {
+                    tracing::warn!(store = self.address, pools, "pools that the store forgot were put back");
+                }
+            }
+            // It is tried again at the next look.
+            Err(error) => {
+                tracing::warn!(store = self.address, %error, "the pools that the store forgot cannot be put back yet");
+            }
+        }
+    }
+
     /// The embedded store says itself what happened to its files.
     fn look_at_files(&mut self, engine: &Engine) {
         let damage = self.opened.damage();
@@ -230,6 +259,13 @@ impl StoreMemory {
             let words = damage.unwrap_or_default();
             tracing::warn!(store = self.address, "{words}");
             self.note(engine, words);
+        }
+        let note = self.opened.trail_note();
+        if note != self.told_of_trail {
+            if let Some(words) = &note {
+                tracing::warn!(store = self.address, "{words}");
+            }
+            self.told_of_trail = note;
         }
     }
 

@@ -236,6 +236,15 @@ impl Opened {
         }
     }
 
+    /// What is to be said about a store on this machine that cannot tell whether its log has lost its end.
+    pub(crate) fn trail_note(&self) -> Option<String> {
+        match &self.keeper {
+            #[cfg(feature = "embedded")]
+            Keeper::Folder(_, store, _) => store.trail_note(),
+            _ => None,
+        }
+    }
+
     /// Writes the secret again if the folder that it was in is lost.
     pub(crate) fn keep_secret_again(&self) -> io::Result<()> {
         match &self.keeper {

@@ -91,7 +91,7 @@ impl<'a> Batch<'a> {
                 Task::Purge { .. } => Ok(Done::Purged(0)),
                 Task::Discard(_) => Ok(Done::Discarded(false)),
                 Task::CloseBooks { .. } => Ok(Done::Closed(true)),
-                Task::Rescue => Ok(Done::Counted),
+                Task::Rescue | Task::Trail => Ok(Done::Counted),
             };
             batch.answers.push(answer);
         }
@@ -267,10 +267,23 @@ fn stands(
             Found::Whole(kept) if kept.versioned.order.key == *key => return Ok(Ok(Some(kept))),
             Found::Whole(_) | Found::Gone => {}
             // If it cannot even say whose it is, it may be this one.
-            Found::Broken(broken) => return Ok(Err(shared.set_aside(key, id, &broken.unreadable.detail))),
+            Found::Broken(broken) => {
+                shared.check_files()?;
+                return Ok(Err(shared.set_aside(key, id, &broken.unreadable.detail)));
+            }
         }
     }
     Ok(Ok(None))
+}
+
+/// Writes an order as it is, with its version, to a database that does not have it.
+pub(crate) fn write_kept(conn: &Connection, kept: &Kept) -> rusqlite::Result<()> {
+    let order = &kept.versioned.order;
+    let (record, terms) = (encode_order(order), encode_terms(&order.terms));
+    let (record_sum, terms_sum) = (sum::of_bytes(&record), terms_sum(&order.key, &terms));
+    let kept = Kept { terms_sum, ..kept.clone() };
+    let (record, terms) = (Cow::Owned(record), Some(Cow::Owned(terms)));
+    Change { kept, old: None, record, record_sum, terms, wakes: false }.write(conn)
 }
 
 impl Change<'_> {

@@ -93,6 +93,19 @@ impl Cache {
         self.insert(&mut shard, kept);
     }
 
+    /// All orders that are here, in no order.
+    pub(crate) fn all(&self) -> Vec<Kept> {
+        let of = |shard: &Mutex<Shard>| {
+            let shard = lock(shard);
+            shard
+                .line
+                .values()
+                .filter_map(|key| Some(shard.orders.get(key)?.kept.clone()))
+                .collect::<Vec<_>>()
+        };
+        self.shards.iter().flat_map(of).collect()
+    }
+
     pub(crate) fn remove(&self, key: &Key) {
         let mut shard = lock(self.shard(key));
         shard.writes += 1;

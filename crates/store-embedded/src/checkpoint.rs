@@ -94,10 +94,14 @@ pub(crate) fn run(shared: &Arc<Shared>) {
     let mut conn: Option<Connection> = None;
     loop {
         let mode = match shared.wal.wait() {
-            Wake::Closed => return,
+            Wake::Closed => break,
             Wake::Grown => "PASSIVE",
             Wake::Idle => "TRUNCATE",
         };
+        // What is left of an overwritten log must not come into the database.
+        if shared.check_files().is_err() {
+            continue;
+        }
         let moved = conn.take().map_or_else(|| connect(shared), Ok).and_then(|open| {
             let moved = checkpoint(&open, mode)?;
             conn = Some(open);
@@ -110,6 +114,9 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             Ok(Moved { was_in_use: false, .. }) => {}
             Ok(_) | Err(_) => lock(&shared.wal.state).is_dirty = true,
         }
+    }
+    if let Some(conn) = &conn {
+        shared.leave(conn);
     }
 }
 

@@ -1,10 +1,11 @@
-//! Whether the files of the store are still where they were. SQLite goes on in a file that was deleted or moved under it, and
-//! whatever it acknowledges then is gone with the process.
+//! Whether the files of the store are still where they were, and what they were. SQLite goes on in a file that was deleted, moved or
+//! overwritten under it, and whatever it acknowledges then is gone with the process.
 
 use crate::home::{DATABASE, Home};
+use crate::intact::{Contents, LOG};
 use crate::trail::TRAIL;
 use rusqlite::Connection;
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io;
 use std::path::Path;
 
@@ -19,15 +20,29 @@ const ABSENT: &str = "absent";
 const RESTORED: &str = "restored";
 
 /// Which file stands under a name; nothing, if there is none.
+pub(crate) fn which(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().as_ref().map(number_of)
+}
+
+/// What tells a file from every other one.
 #[cfg(unix)]
-fn which(path: &Path) -> Option<(u64, u64)> {
+pub(crate) fn number_of(found: &Metadata) -> (u64, u64) {
     use std::os::unix::fs::MetadataExt;
-    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+    (found.dev(), found.ino())
 }
 
 #[cfg(not(unix))]
-fn which(path: &Path) -> Option<(u64, u64)> {
-    fs::metadata(path).ok().map(|_| (0, 0))
+pub(crate) fn number_of(_: &Metadata) -> (u64, u64) {
+    (0, 0)
+}
+
+/// What is wrong with a file of the store, and with which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// It is not where it was.
+    Gone(&'static str),
+    /// It does not hold what SQLite wrote there.
+    Overwritten(&'static str),
 }
 
 /// The files as they were when the store was opened.
@@ -35,25 +50,37 @@ fn which(path: &Path) -> Option<(u64, u64)> {
 pub(crate) struct Files {
     database: Option<(u64, u64)>,
     log: Option<(u64, u64)>,
+    contents: Contents,
 }
 
 impl Files {
     pub(crate) fn of(home: &Home) -> Self {
-        Self { database: which(&home.database()), log: which(&log(home)) }
+        let contents = Contents::of(home);
+        Self { database: which(&home.database()), log: which(&home.dir().join(LOG)), contents }
     }
 
-    /// The name of a file that is not what it was.
-    pub(crate) fn missing(&self, home: &Home) -> Option<&'static str> {
+    /// The database was closed and opened again.
+    pub(crate) fn open_again(&mut self, home: &Home) {
+        self.log = which(&home.dir().join(LOG));
+        self.contents.open_again(home);
+    }
+
+    /// Whether the files are to be looked at before the next write, and not only after it.
+    pub(crate) const fn are_looked_at_first(&self) -> bool {
+        self.contents.is_log_empty()
+    }
+
+    /// What is wrong with a file, if anything is.
+    pub(crate) fn loss(&mut self, home: &Home) -> Option<Loss> {
         if which(&home.database()) != self.database {
-            return Some(DATABASE);
+            return Some(Loss::Gone(DATABASE));
         }
         // It is made by the first write, and stays as long as the database is open.
-        (self.log.is_some() && which(&log(home)) != self.log).then_some("orders.db-wal")
+        if self.log.is_some() && which(&home.dir().join(LOG)) != self.log {
+            return Some(Loss::Gone(LOG));
+        }
+        self.contents.damaged(home).map(Loss::Overwritten)
     }
-}
-
-fn log(home: &Home) -> std::path::PathBuf {
-    home.dir().join(format!("{DATABASE}-wal"))
 }
 
 /// Whether the next process that opens the folder may take the saved copy for its database: only if nobody has put another in place.
@@ -61,15 +88,18 @@ fn is_ours_to_restore(home: &Home, files: &Files) -> bool {
     which(&home.database()).is_none_or(|found| Some(found) == files.database)
 }
 
-/// Saves what the open connection can still read: a copy of the database, and the list of the orders for the next process
+/// Saves what can still be known: a copy of the database, which `save` writes, and the list of the orders for the next process
 /// that opens the folder. The folder is made again if it is gone. Says whether there is a copy.
-pub(crate) fn rescue(home: &Home, files: &Files, conn: &Connection) -> bool {
+pub(crate) fn rescue(
+    home: &Home,
+    files: &Files,
+    conn: &Connection,
+    save: impl FnOnce(&Path) -> rusqlite::Result<()>,
+) -> bool {
     home.make_again();
     let (copy, draft) = (home.dir().join(RESCUED), home.dir().join(DRAFT));
     drop(fs::remove_file(&draft));
-    let is_saved = draft.to_str().is_some_and(|draft| conn.execute("VACUUM INTO ?1", [draft]).is_ok())
-        && make_safe(&draft).is_ok()
-        && fs::rename(&draft, &copy).is_ok();
+    let is_saved = save(&draft).is_ok() && make_safe(&draft).is_ok() && fs::rename(&draft, &copy).is_ok();
     if is_saved && is_ours_to_restore(home, files) {
         let found = which(&home.database()).map(|(device, file)| format!("{device} {file}"));
         drop(home.keep_note(RESTORE, Some(&found.unwrap_or_else(|| ABSENT.to_owned()))));
@@ -80,6 +110,11 @@ pub(crate) fn rescue(home: &Home, files: &Files, conn: &Connection) -> bool {
         drop(fs::write(home.dir().join(TRAIL), lines));
     }
     is_saved
+}
+
+/// All that the open connection can read, page by page.
+pub(crate) fn copy_whole(conn: &Connection, draft: &Path) -> rusqlite::Result<()> {
+    conn.execute("VACUUM INTO ?1", [draft.to_string_lossy()]).map(drop)
 }
 
 fn make_safe(path: &Path) -> io::Result<()> {

@@ -93,6 +93,8 @@ impl OpenError {
 #[derive(Debug)]
 pub(crate) struct Home {
     dir: PathBuf,
+    /// Open for as long as SQLite has connections: to close it would drop the locks that SQLite has on it.
+    database: File,
     _lock: File,
     /// The lock of a folder that was made again because it was gone.
     lock_again: OnceLock<File>,
@@ -110,13 +112,12 @@ impl Home {
         let dir = dir.canonicalize().map_err(failed)?;
         let lock = take_lock(&dir)?;
         let is_restored = files::adopt(&dir).map_err(|source| OpenError::not_writable(&dir, source))?;
-        let home = Self { dir, _lock: lock, lock_again: OnceLock::new(), is_restored };
-        let failed = |source| OpenError::not_writable(&home.dir, source);
-        // SQLite gives the files beside it the mode that this one has. It must never be opened by anybody but SQLite
-        // once a connection is open: closing it would drop the locks of the whole process.
-        open_private(&home.database()).and_then(|file| file.sync_all()).map_err(failed)?;
-        sync_dir(&home.dir).map_err(failed)?;
-        Ok(home)
+        let failed = |source| OpenError::not_writable(&dir, source);
+        // SQLite gives the files beside it the mode that this one has.
+        let database = open_private(&dir.join(DATABASE)).map_err(failed)?;
+        database.sync_all().map_err(failed)?;
+        sync_dir(&dir).map_err(failed)?;
+        Ok(Self { dir, database, _lock: lock, lock_again: OnceLock::new(), is_restored })
     }
 
     /// Makes the folder again if it is gone, and takes it: what is saved there is for the next process, once this one has ended.
@@ -138,6 +139,11 @@ impl Home {
 
     pub(crate) fn database(&self) -> PathBuf {
         self.dir.join(DATABASE)
+    }
+
+    /// The database as it was when the store was opened, whatever stands under its name now.
+    pub(crate) const fn database_file(&self) -> &File {
+        &self.database
     }
 
     pub(crate) fn is_sealed(&self) -> bool {

@@ -2,6 +2,8 @@
 //! forgotten. They are derived from the rows, so they are read anew when the store is opened, and an order at rest costs
 //! some sixty bytes.
 
+mod known;
+
 use crate::lists::{Lists, Row};
 use crate::row::{Marks, TenantMark};
 use quittance_lifecycle::{Key, Target, Timestamp};

@@ -43,6 +43,7 @@ mod desk;
 mod discard;
 mod files;
 mod home;
+mod intact;
 mod ledger;
 mod lists;
 mod migrate;
@@ -50,6 +51,7 @@ mod purge;
 mod reader;
 mod roster;
 mod row;
+mod salvage;
 mod scan;
 mod schema;
 mod shared;
@@ -64,7 +66,7 @@ mod writer;
 pub use files::RESCUED;
 pub use home::{DATABASE, FILLING, LOCK, OpenError, SEAL};
 pub use shared::Settings;
-pub use trail::TRAIL;
+pub use trail::{TRAIL, trail_note};
 
 use crate::files::Files;
 use crate::home::Home;
@@ -106,9 +108,11 @@ impl EmbeddedStore {
         let (conn, Scanned { mut ledger, last_version, next_id }) = Writer::open(&home).map_err(failed)?;
         let not_writable =
             |source: std::io::Error| OpenError::NotWritable { dir: dir.to_owned(), source: source.into() };
-        let (mut trail, steps) = Trail::open(home.dir()).map_err(not_writable)?;
+        let (mut trail, lines) = Trail::open(home.dir()).map_err(not_writable)?;
+        let is_trail_lost =
+            if lines.is_there { lines.steps.is_empty() && ledger.len() > 0 } else { last_version > 0 };
         let Losses { missing, stale, last_version: written } =
-            trail::losses(&conn, &ledger, steps).map_err(failed)?;
+            trail::losses(&conn, &ledger, lines.steps).map_err(failed)?;
         let last_version = last_version.max(written);
         for (key, step) in &missing {
             ledger.never_good(key, 0, step.why(), Some(Timestamp::ZERO));
@@ -116,6 +120,9 @@ impl EmbeddedStore {
         let loss = (!missing.is_empty() || !stale.is_empty()).then(|| lost(missing.len(), stale.len()));
         let loss = loss.or_else(|| home.is_restored.then(restored));
         trail.is_missing(missing);
+        if is_trail_lost {
+            trail.write_again(&conn).map_err(failed)?;
+        }
         let files = Files::of(&home);
         let shared = Arc::new(Shared::new(home, settings, ledger, (trail, files, loss, stale)));
         let writer = Writer::new(Arc::clone(&shared), conn, last_version, next_id);
@@ -134,12 +141,18 @@ impl EmbeddedStore {
         ledger.broken().map(|(key, detail)| Unreadable { key: *key, detail: detail.clone() }).collect()
     }
 
-    /// What happened to its files, in words: they were deleted, moved or replaced while it was open, or the log had lost its end
-    /// when it was opened.
+    /// What happened to its files, in words: they were deleted, moved, replaced or overwritten while it was open, or the log had lost
+    /// its end when it was opened.
     #[must_use]
     pub fn damage(&self) -> Option<String> {
         let shared = &self.0.shared;
         shared.gone().cloned().or_else(|| shared.loss.clone())
+    }
+
+    /// What is to be said about `orders.trail` if its lines were lost, in words: then a lost end of the log cannot have been noticed.
+    #[must_use]
+    pub fn trail_note(&self) -> Option<String> {
+        self.0.shared.trail().note()
     }
 
     /// The orders whose last steps were lost with the end of the log. They can be read, and say what was known before.
@@ -187,8 +200,8 @@ fn lost(missing: usize, stale: usize) -> String {
 
 fn restored() -> String {
     format!(
-        "the files of the store were deleted or moved while a node had it open, and it goes on with {RESCUED}, the copy that the node \
-         saved: compare `quittance dead list --cause store_forgot` with the provider's list, find out what happened to the files, \
+        "the files of the store were deleted, moved or overwritten while a node had it open, and it goes on with {RESCUED}, the copy \
+         that the node saved: compare `quittance dead list --cause store_forgot` with the provider's list, find out what happened to the files, \
          then mark this alert as seen"
     )
 }

@@ -35,6 +35,9 @@ pub(crate) fn run(shared: &Arc<Shared>, thread: usize) {
         let answers = questions.iter().map(|question| answer(shared, &mut conn, question)).collect();
         shared.questions.give(thread, answers);
     }
+    if let Some(conn) = &conn {
+        shared.leave(conn);
+    }
 }
 
 /// After a failure the connection is not trusted either; the next question gets a new one.

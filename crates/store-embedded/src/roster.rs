@@ -87,6 +87,7 @@ impl Roster for EmbeddedStore {
     /// What is wrong with it is noticed when it is opened, or when its files are gone.
     async fn checkup(&self) -> Result<Vec<Finding>, StoreError> {
         let damage = self.damage().map(|what| Finding { verdict: Verdict::Bad, what });
-        Ok(damage.into_iter().collect())
+        let note = self.trail_note().map(|what| Finding { verdict: Verdict::Note, what });
+        Ok(damage.into_iter().chain(note).collect())
     }
 }

@@ -77,8 +77,8 @@ fn identity(conn: &Connection) -> rusqlite::Result<Identity> {
     })
 }
 
-/// All of it or nothing.
-fn write(conn: &Connection) -> rusqlite::Result<()> {
+/// Makes the tables and views, or brings them up to date: all of it or nothing.
+pub(crate) fn write(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute_batch("BEGIN IMMEDIATE")?;
     let written = write_tables(conn).and_then(|()| conn.execute_batch("COMMIT"));
     if written.is_err() && !conn.is_autocommit() {

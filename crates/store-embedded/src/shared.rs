@@ -3,16 +3,18 @@
 use crate::cache::Cache;
 use crate::checkpoint::Wal;
 use crate::desk::{Desk, lock};
-use crate::files::{self, Files, RESCUED};
+use crate::files::{self, Files, Loss, RESCUED};
 use crate::home::{DATABASE, Home};
 use crate::ledger::Ledger;
 use crate::reader::{Answer, Question};
+use crate::salvage;
 use crate::trail::Trail;
 use crate::trouble::{Trouble, unavailable};
 use crate::writer::{Done, Task};
 use quittance_lifecycle::Key;
 use quittance_ports::{MemoryRoster, StoreError, Watchers};
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -54,8 +56,10 @@ pub(crate) struct Shared {
     files: Mutex<Files>,
     /// How often it was tried to save what can still be read.
     rescues: AtomicU64,
-    /// Set once its files are not where they were.
-    gone: OnceLock<String>,
+    /// Whether this process has saved something.
+    is_saved: AtomicBool,
+    /// Set once its files are not where they were, or not what they were; and what to do about it, in words.
+    gone: OnceLock<(Loss, String)>,
     /// What was found to be lost when it was opened.
     pub(crate) loss: Option<String>,
     pub(crate) stale: Vec<Key>,
@@ -83,6 +87,7 @@ impl Shared {
             trail: Mutex::new(trail),
             files: Mutex::new(files),
             rescues: AtomicU64::new(0),
+            is_saved: AtomicBool::new(false),
             gone: OnceLock::new(),
             loss,
             stale,
@@ -97,49 +102,69 @@ impl Shared {
         lock(&self.trail)
     }
 
-    /// Why the files are not where they were, once that was noticed.
+    /// What happened to the files, in words, once that was noticed.
     pub(crate) fn gone(&self) -> Option<&String> {
-        self.gone.get()
+        self.gone.get().map(|(_, words)| words)
     }
 
     /// The log is another file after the database was closed and opened again.
     pub(crate) fn note_files(&self) {
         if self.gone().is_none() {
-            *lock(&self.files) = Files::of(&self.home);
+            lock(&self.files).open_again(&self.home);
         }
     }
 
-    /// Saves what the open connection can still read.
-    pub(crate) fn rescue(&self, conn: &Connection) {
-        files::rescue(&self.home, &lock(&self.files), conn);
+    /// Saves what can still be known of the orders. Where the files are only gone, the open connection reads all of them; where they
+    /// were overwritten, memory is believed first, and nothing that does not agree with it.
+    pub(crate) fn rescue(&self, conn: &Connection, last_version: u64) {
+        let is_overwritten = matches!(self.gone.get(), Some((Loss::Overwritten(_), _)));
+        let is_saved = files::rescue(&self.home, &lock(&self.files), conn, |draft| {
+            if is_overwritten {
+                salvage::save(self, conn, draft, last_version)
+            } else {
+                files::copy_whole(conn, draft)
+            }
+        });
+        self.is_saved.store(is_saved, Ordering::Relaxed);
+    }
+
+    /// To be called before a connection is closed: SQLite would move what is left of an overwritten log into the database.
+    pub(crate) fn leave(&self, conn: &Connection) {
+        if self.gone().is_some() {
+            drop(conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
+        }
     }
 
     /// Whether what could be saved is not there, or not any more, and it is worth another try.
     pub(crate) fn wants_rescue(&self) -> bool {
         self.gone().is_some()
-            && !files::is_rescued(&self.home)
+            && !(self.is_saved.load(Ordering::Relaxed) && files::is_rescued(&self.home))
             && self.rescues.fetch_add(1, Ordering::Relaxed) < RESCUES_MAX
     }
 
-    /// Looks whether the files are where they were. If not, nothing is acknowledged any more.
+    /// To be called before a transaction.
+    pub(crate) fn check_files_first(&self) -> Result<(), Trouble> {
+        if lock(&self.files).are_looked_at_first() { self.check_files() } else { Ok(()) }
+    }
+
+    /// Looks whether the files are where they were, and what they were. If not, nothing is acknowledged any more.
     pub(crate) fn check_files(&self) -> Result<(), Trouble> {
         if self.gone().is_none()
-            && let Some(file) = lock(&self.files).missing(&self.home)
+            && let Some(loss) = lock(&self.files).loss(&self.home)
         {
-            let words = format!(
-                "the file {file} of the store was deleted, moved or replaced while it was open, and nothing is accepted any more: \
-                 what was in it is saved as {RESCUED} in the folder, if that could be written. Put back {DATABASE} if you have it, and \
-                 start this node again: if {DATABASE} is not there, it goes on with the copy"
-            );
             // Whoever was first has said the same.
-            drop(self.gone.set(words));
+            drop(self.gone.set((loss, words(loss))));
         }
-        if self.gone().is_some() { Err(Trouble::Moved) } else { Ok(()) }
+        match self.gone.get() {
+            None => Ok(()),
+            Some((Loss::Gone(_), _)) => Err(Trouble::Moved),
+            Some((Loss::Overwritten(_), _)) => Err(Trouble::Overwritten),
+        }
     }
 
     pub(crate) fn check_up(&self, doing: &'static str) -> Result<(), StoreError> {
         if self.gone().is_some() {
-            return Err(unavailable(doing, Trouble::Moved));
+            self.check_files().map_err(|trouble| unavailable(doing, trouble))?;
         }
         if self.is_down.load(Ordering::Acquire) { Err(unavailable(doing, Trouble::Down)) } else { Ok(()) }
     }
@@ -170,6 +195,10 @@ impl Shared {
 
     /// A row that cannot be read is taken out of the way of the others, and told from here on.
     pub(crate) fn set_aside(&self, key: &Key, id: i64, why: &str) -> StoreError {
+        // Where the whole file is damaged, no row of it is.
+        if let Err(trouble) = self.check_files() {
+            return unavailable("reading from the disk", trouble);
+        }
         self.cache.remove(key);
         self.ledger().set_aside(key, id, why.to_owned());
         StoreError::Corrupt { key: *key, detail: why.to_owned() }
@@ -178,5 +207,22 @@ impl Shared {
     pub(crate) fn is_broken(&self, key: &Key) -> Option<StoreError> {
         let detail = self.ledger().why_broken(key)?.clone();
         Some(StoreError::Corrupt { key: *key, detail })
+    }
+}
+
+/// What happened to a file, and what to do, in words.
+fn words(loss: Loss) -> String {
+    match loss {
+        Loss::Gone(file) => format!(
+            "the file {file} of the store was deleted, moved or replaced while it was open, and nothing is accepted any more: \
+             what was in it is saved as {RESCUED} in the folder, if that could be written. Put back {DATABASE} if you have it, and \
+             start this node again: if {DATABASE} is not there, it goes on with the copy"
+        ),
+        Loss::Overwritten(file) => format!(
+            "the file {file} of the store was emptied, cut or overwritten while it was open, and nothing is accepted any more: what \
+             this node knows of its orders is saved as {RESCUED} in the folder, if that could be written. Find out what wrote to the \
+             file, and start this node again: it goes on with the copy, and lists what is not in it. To go on with {DATABASE} as it \
+             is, delete {RESCUED} first"
+        ),
     }
 }

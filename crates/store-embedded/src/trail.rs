@@ -4,14 +4,17 @@
 //! A line is appended once its write is durable and before anybody is told. So a line without its write is proof of a loss. A
 //! write without its line is none: after a loss of power the lines may be the shorter of the two, because nobody waits for
 //! the disk for them.
+//!
+//! Lines that are lost prove nothing any more: then all that can be named is written down again, behind a line that says so.
 
+use crate::files::{number_of, which};
 use crate::home::open_private;
 use crate::ledger::Ledger;
 use crate::sum;
 use quittance_lifecycle::{Key, Order};
 use quittance_ports::Version;
 use rusqlite::{Connection, OptionalExtension};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -22,6 +25,8 @@ pub const TRAIL: &str = "orders.trail";
 const BYTES_MAX: u64 = 4 << 20;
 /// The phase of a record that was removed.
 const GONE: &str = "gone";
+/// What a line begins with that says when the lines before it were lost.
+const AGAIN: &str = "# written again ";
 
 /// The last line about an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,25 +85,103 @@ pub(crate) struct Trail {
     bytes: u64,
     /// What is lost and a person has not dropped yet: it is written down again in each new file.
     missing: BTreeMap<Key, Step>,
+    /// The file was deleted, replaced or emptied, and is to be written again.
+    is_lost: bool,
+    /// When it last was.
+    written_again: Option<String>,
+}
+
+/// What the lines say.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    pub(crate) steps: BTreeMap<Key, Step>,
+    /// Whether the file was there.
+    pub(crate) is_there: bool,
+    written_again: Option<String>,
+}
+
+impl Lines {
+    fn read(path: &Path) -> io::Result<Self> {
+        let mut lines = Self::default();
+        for path in [old(path), path.to_owned()] {
+            let mut text = Vec::new();
+            match File::open(&path) {
+                Ok(file) => file.take(4 * BYTES_MAX).read_to_end(&mut text)?,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    lines.is_there = false;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            lines.is_there = true;
+            let text = String::from_utf8_lossy(&text);
+            lines.steps.extend(text.lines().filter_map(Step::read));
+            let again = text.lines().rev().find_map(|line| line.strip_prefix(AGAIN));
+            lines.written_again = again.map(str::to_owned).or(lines.written_again);
+        }
+        Ok(lines)
+    }
+}
+
+/// What is to be said about a trail whose lines were lost, in words; nothing, if they were not.
+#[must_use]
+pub fn trail_note(dir: &Path) -> Option<String> {
+    Lines::read(&dir.join(TRAIL)).ok()?.written_again.as_deref().map(words)
+}
+
+fn words(written_again: &str) -> String {
+    format!(
+        "{TRAIL} was missing or emptied, and was written again on {}: if the log of the store had lost its end before that, it could \
+         not be noticed. Find out what removed the file, and compare the provider's list of that day with `quittance audit`; to end this \
+         note, stop the node and remove the line that begins with `#` from {TRAIL}",
+        written_again.trim().escape_debug()
+    )
 }
 
 impl Trail {
     /// Reads the lines that are there. One that is damaged or torn says nothing.
-    pub(crate) fn open(dir: &Path) -> io::Result<(Self, BTreeMap<Key, Step>)> {
+    pub(crate) fn open(dir: &Path) -> io::Result<(Self, Lines)> {
         let path = dir.join(TRAIL);
-        let mut steps = BTreeMap::new();
-        for path in [old(&path), path.clone()] {
-            let mut text = Vec::new();
-            match File::open(&path) {
-                Ok(file) => file.take(4 * BYTES_MAX).read_to_end(&mut text)?,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return Err(error),
-            };
-            steps.extend(String::from_utf8_lossy(&text).lines().filter_map(Step::read));
-        }
-        let mut trail = Self { path, file: None, bytes: 0, missing: BTreeMap::new() };
+        let lines = Lines::read(&path)?;
+        let written_again = lines.written_again.clone();
+        let missing = BTreeMap::new();
+        let mut trail = Self { path, file: None, bytes: 0, missing, is_lost: false, written_again };
         trail.reopen()?;
-        Ok((trail, steps))
+        Ok((trail, lines))
+    }
+
+    /// Whether the file is not the one that was written, or not all of it: it was deleted, replaced or emptied.
+    pub(crate) fn is_lost(&mut self) -> bool {
+        let Some(Ok(file)) = self.file.as_ref().map(File::metadata) else { return self.is_lost };
+        self.is_lost |= which(&self.path) != Some(number_of(&file)) || file.len() < self.bytes;
+        self.is_lost
+    }
+
+    /// Names all that can be named, behind a line that says that the lines before were lost.
+    pub(crate) fn write_again(&mut self, conn: &Connection) -> rusqlite::Result<()> {
+        let when: String = conn.query_row("SELECT strftime('%F %H:%M UTC', 'now')", [], |row| row.get(0))?;
+        let lines = lines_of(conn)?;
+        if self.reopen().is_ok() {
+            self.is_lost = false;
+            let missing: String = self.missing.iter().map(|(key, step)| step.line(key)).collect();
+            self.write(&format!("{AGAIN}{when}\n{lines}{missing}"));
+            self.written_again = Some(when);
+        }
+        Ok(())
+    }
+
+    /// What is to be said about lines that were lost, in words.
+    pub(crate) fn note(&self) -> Option<String> {
+        self.written_again.as_deref().map(words)
+    }
+
+    /// Names orders of which nothing else is known, unless a line tells more.
+    pub(crate) fn name_lost(&mut self, keys: &BTreeSet<Key>, version: u64) {
+        let known = Lines::read(&self.path).map(|lines| lines.steps).unwrap_or_default();
+        let step = Step { version, phase: "open".to_owned(), about: "-".to_owned() };
+        let lost = keys.iter().filter(|key| !known.contains_key(*key));
+        let lines: String = lost.map(|key| step.line(key)).collect();
+        self.append(&lines);
     }
 
     fn reopen(&mut self) -> io::Result<()> {
@@ -144,6 +227,9 @@ impl Trail {
         if lines.is_empty() {
             return;
         }
+        if self.is_lost() {
+            self.file = None;
+        }
         if self.bytes > BYTES_MAX && fs::rename(&self.path, old(&self.path)).is_ok() {
             self.file = None;
         }
@@ -166,12 +252,13 @@ impl Trail {
     }
 }
 
-/// A line for each order on record, for a folder whose files are gone.
+/// A line for each order on record, of the last write first, up to the length of a file.
 pub(crate) fn lines_of(conn: &Connection) -> rusqlite::Result<String> {
-    let mut read = conn.prepare("SELECT key, version, phase, kind, tenant FROM order_records")?;
+    let mut read =
+        conn.prepare("SELECT key, version, phase, kind, tenant FROM order_records ORDER BY version DESC")?;
     let mut rows = read.query([])?;
     let mut lines = String::new();
-    while let Some(row) = rows.next()? {
+    while let Some(row) = rows.next()?.filter(|_| (lines.len() as u64) < BYTES_MAX) {
         let key = Key(row.get(0)?);
         let [phase, kind, tenant]: [String; 3] = [row.get(2)?, row.get(3)?, row.get(4)?];
         let about = format!("kind {}, tenant {}, site -", shown(&kind), shown(&tenant));
@@ -220,15 +307,15 @@ pub(crate) fn losses(
 
 #[cfg(test)]
 mod tests {
-    use super::{Step, Trail};
+    use super::{Lines, Step, Trail};
     use quittance_lifecycle::Key;
     use std::fs;
 
     #[test]
     fn a_line_that_is_damaged_or_torn_says_nothing_and_spoils_no_other() {
         let dir = tempfile::tempdir().unwrap();
-        let (mut trail, steps) = Trail::open(dir.path()).unwrap();
-        assert!(steps.is_empty());
+        let (mut trail, lines) = Trail::open(dir.path()).unwrap();
+        assert!(lines.steps.is_empty());
         let keys = [Key([1; 32]), Key([2; 32]), Key([3; 32])];
         trail.removes(keys.iter(), 7);
         drop(trail);
@@ -238,10 +325,10 @@ mod tests {
         bytes[second] ^= 1;
         bytes.truncate(bytes.len() - 5);
         fs::write(&path, bytes).unwrap();
-        let (mut trail, steps) = Trail::open(dir.path()).unwrap();
+        let (mut trail, Lines { steps, .. }) = Trail::open(dir.path()).unwrap();
         assert_eq!(steps.keys().copied().collect::<Vec<_>>(), [keys[0]]);
         trail.removes([keys[2]].iter(), 9);
-        let (_, steps) = Trail::open(dir.path()).unwrap();
+        let (_, Lines { steps, .. }) = Trail::open(dir.path()).unwrap();
         assert_eq!(steps.keys().copied().collect::<Vec<_>>(), [keys[0], keys[2]]);
         assert_eq!(steps[&keys[2]].version, 9);
         assert!(Step::read("").is_none() && Step::read("1 2 3").is_none());

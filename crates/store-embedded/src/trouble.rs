@@ -18,6 +18,8 @@ pub(crate) enum Trouble {
     Down,
     #[error("the files of the store were deleted, moved or replaced while it was open")]
     Moved,
+    #[error("the files of the store were emptied, cut or overwritten while it was open")]
+    Overwritten,
     #[error("the orders of this store have moved elsewhere")]
     Sealed,
     #[error("the note that the orders have moved cannot be read or kept")]

@@ -21,9 +21,12 @@ impl Watchdog {
             if timeout.timed_out() {
                 shared.tasks.tick();
                 shared.questions.tick();
-                drop(shared.check_files());
+                let is_well = shared.check_files().is_ok();
                 if shared.wants_rescue() {
                     shared.tasks.leave_unanswered(Task::Rescue);
+                }
+                if is_well && shared.trail().is_lost() {
+                    shared.tasks.leave_unanswered(Task::Trail);
                 }
             }
         }

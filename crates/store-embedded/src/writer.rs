@@ -44,6 +44,8 @@ pub(crate) enum Task {
     },
     /// The files are gone: save what can still be read.
     Rescue,
+    /// The lines of the trail are lost: write them again.
+    Trail,
 }
 
 /// A commit, written down by the caller's own thread: the writer has enough to do.
@@ -121,24 +123,34 @@ impl Writer {
                     Task::Sheet(write) => write.sheet.as_ref().map_or(0, Vec::len),
                     Task::Take(_) | Task::Count(_) => 0,
                     // These come alone: they must see what was written before them.
-                    Task::Purge { .. } | Task::Discard(_) | Task::CloseBooks { .. } | Task::Rescue => {
-                        usize::MAX / 2
-                    }
+                    Task::Purge { .. }
+                    | Task::Discard(_)
+                    | Task::CloseBooks { .. }
+                    | Task::Rescue
+                    | Task::Trail => usize::MAX / 2,
                 };
                 count <= BATCH_MAX && bytes <= BATCH_BYTES_MAX
             });
-            let Some(tasks) = tasks else { return };
+            let Some(tasks) = tasks else { break };
             let answers = self.perform(&tasks);
             self.shared.tasks.give(0, answers);
             drop(tasks);
             self.after();
+        }
+        if let Some(conn) = &self.conn {
+            self.shared.leave(conn);
         }
     }
 
     /// The answers are late enough as they are; this is not in their way.
     fn after(&mut self) {
         let Some(conn) = &self.conn else { return };
-        if let Err(error) = self.shared.wal.restart_if_wanted(conn) {
+        let mut done = self.shared.wal.restart_if_wanted(conn);
+        // What an overwritten file says would be no proof.
+        if self.shared.gone().is_none() && self.shared.trail().is_lost() {
+            done = done.and_then(|()| self.shared.trail().write_again(conn));
+        }
+        if let Err(error) = done {
             self.give_up(&error.into());
         }
     }
@@ -157,9 +169,11 @@ impl Writer {
             [Task::Discard(key)] => discard::discard(&self.shared, &conn, key, self.last_version)
                 .map(|discarded| vec![discarded.map(Done::Discarded)]),
             [Task::Rescue] => {
-                self.shared.rescue(&conn);
+                self.shared.rescue(&conn, self.last_version);
                 Ok(vec![Ok(Done::Counted)])
             }
+            // It is written again once the answers are given.
+            [Task::Trail] => Ok(vec![Ok(Done::Counted)]),
             [Task::CloseBooks { detail, sums }] => {
                 books::close(&self.shared, &conn, *detail, *sums).map(|more| vec![Ok(Done::Closed(more))])
             }
@@ -178,21 +192,20 @@ impl Writer {
             if batch.is_empty() {
                 return Ok(batch.answers);
             }
+            self.shared.check_files_first()?;
             match transaction(conn, || batch.write(conn)) {
                 Ok(()) => {
                     self.shared.transactions.fetch_add(1, Ordering::Relaxed);
                     self.last_version = batch.last_version;
                     self.next_id = batch.next_id;
+                    self.shared.check_files()?;
                     batch.note(&mut self.shared.trail());
-                    if let Err(trouble) = self.shared.check_files() {
-                        self.shared.rescue(conn);
-                        return Err(trouble);
-                    }
                     batch.publish(&self.shared);
                     return Ok(batch.answers);
                 }
                 // Where a page of the database is damaged only those who need it are turned away; the others go on.
                 Err(Failed { at: Some(culprit), trouble }) if trouble.is_damage() => {
+                    self.shared.check_files()?;
                     let (key, id) = batch.key_and_row(culprit);
                     let _corrupt = self.shared.set_aside(&key, id, &trouble.to_string());
                 }
@@ -204,7 +217,10 @@ impl Writer {
     /// Trusts nothing in memory any more, unless it is certain that nothing was written.
     fn give_up(&mut self, trouble: &Trouble) {
         // What can still be read is read through this connection, and no other can be made.
-        if self.shared.gone().is_some() {
+        if self.shared.check_files().is_err() {
+            if let Some(conn) = self.conn.as_ref().filter(|_| self.shared.wants_rescue()) {
+                self.shared.rescue(conn, self.last_version);
+            }
             return;
         }
         let in_transaction = self.conn.as_ref().is_some_and(|conn| !conn.is_autocommit());

@@ -4,7 +4,7 @@ use super::{Finding, State, nodes, reach};
 use crate::config::{Config, StoreUrl};
 use crate::exit::Exit;
 use crate::place;
-use quittance::{FORGOT_NAME, IDENTITY_NAME, Opened, StoreError, Which};
+use quittance::{FORGOT_NAME, IDENTITY_NAME, Opened, StoreError, Which, embedded};
 use quittance_ports::{Store, roster};
 use std::path::Path;
 
@@ -56,7 +56,9 @@ async fn look_by_itself(config: &Config) -> Vec<Finding> {
             // Whoever has it may be the daemon, and then all is well.
             if reach::is_daemon_at(config.listen).await {
                 let what = format!("it is in use by the daemon on {}, which looks after it", config.listen);
-                return vec![of(State::Good, what)];
+                let note = folder(config).and_then(embedded::trail_note);
+                let note = note.map(|what| of(State::Note, what));
+                return [of(State::Good, what)].into_iter().chain(note).collect();
             }
             return vec![of(State::Bad, trouble.what)];
         }

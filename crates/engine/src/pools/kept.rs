@@ -69,7 +69,7 @@ impl Pools {
         make: impl Fn(&PoolSpec) -> Option<Kept>,
     ) {
         self.looked_at = now;
-        self.sheets = found.into_iter().map(|found| (found.name.clone(), found)).collect();
+        self.replace_sheets(found);
         let specs: BTreeMap<String, PoolSpec> = self
             .sheets
             .values()

@@ -34,6 +34,10 @@ pub(super) struct Post {
     here: Watchman,
     /// What only this node knows.
     own: Vec<AlertNote>,
+    /// What people call this node. A store that forgets has lost its card, and the node keeps its name.
+    name: String,
+    /// When the last loss of the store was noticed that an alert was raised for.
+    forgot_at: Option<Timestamp>,
     oldest: Oldest,
     age_bar: Duration,
     /// Since when there is something to write down that nobody has.
@@ -51,6 +55,8 @@ impl Post {
             fleet: Watchman::new(bars.clone(), fleet),
             here: Watchman::new(bars.clone(), here),
             own: Vec::new(),
+            name: String::new(),
+            forgot_at: None,
             oldest: Oldest::default(),
             age_bar: bars.dead_age,
             unwritten: None,
@@ -68,6 +74,21 @@ impl Post {
         // A clock that was set back begins anew.
         self.unwritten = has_changes.then_some(since.min(now));
         now.since(since) >= GRACE
+    }
+
+    /// Holds the rules of this node against what it sees, and says who is to be told what.
+    fn weigh_own(&mut self, readings: &Readings, forgot_at: Option<Timestamp>) -> Vec<Announcement> {
+        let changes = self.here.hear(&standing(&self.own), readings);
+        let is_new_loss = self.forgot_at.zip(forgot_at).is_some_and(|(before, now)| before < now);
+        self.forgot_at = forgot_at;
+        let is_raised = |change: &Change| matches!(change, Change::Raised { rule: Rule::StoreForgot, .. });
+        let renews = is_new_loss && !changes.iter().any(is_raised);
+        let mut told = apply(&mut self.own, changes, readings.at);
+        if let Some(words) = readings.forgot.as_ref().filter(|_| renews) {
+            told.extend(renew(&mut self.own, Rule::StoreForgot, words, readings.at));
+        }
+        forget(&mut self.own, readings.at);
+        told
     }
 
     /// Those that stand first, and the latest of each.
@@ -139,6 +160,14 @@ fn reword(notes: &mut [AlertNote], words: &BTreeMap<Named, String>) {
     }
 }
 
+/// The same has happened once more while its alert stands: the alert is that of the last time, and a person has not seen it.
+fn renew(notes: &mut [AlertNote], rule: Rule, words: &str, now: Timestamp) -> Option<Announcement> {
+    let note = notes.iter_mut().find(|note| note.rule == rule.name() && note.cleared.is_none())?;
+    (note.raised, note.seen) = (now, None);
+    words.clone_into(&mut note.words);
+    Some(Announcement::of(note))
+}
+
 /// What was cleared long ago is forgotten, and the oldest of it if there is too much.
 fn forget(notes: &mut Vec<AlertNote>, now: Timestamp) {
     notes.retain(|note| note.cleared.is_none_or(|cleared| now.since(cleared) < CLEARED_KEPT));
@@ -159,9 +188,8 @@ impl Lookout {
         let is_keeper = self.is_keeper(seen);
         let readings = self.readings(seen).await;
         let now = readings.at;
-        let changes = seen.post.here.hear(&standing(&seen.post.own), &readings);
-        let told = apply(&mut seen.post.own, changes, now);
-        forget(&mut seen.post.own, now);
+        let forgot_at = self.inner.desk.engine().forgetting().map(|forgetting| forgetting.at);
+        let told = seen.post.weigh_own(&readings, forgot_at);
         self.announce(told);
         if !seen.looks.store_is_up {
             return;
@@ -240,11 +268,14 @@ impl Lookout {
         let desk = &self.inner.desk;
         let (now, looks) = (desk.clock().now(), &seen.looks);
         let own = looks.roll.nodes.iter().find(|signed| signed.card.node == desk.engine().node());
+        if let Some(own) = own {
+            seen.post.name.clone_from(&own.card.name);
+        }
         let mut readings = Readings {
             at: now,
             store_is_up: looks.store_is_up,
             currency: desk.engine().currency().to_owned(),
-            here: own.map(|signed| signed.card.name.clone()).unwrap_or_default(),
+            here: seen.post.name.clone(),
             forgot: desk.engine().forgetting().map(|forgetting| forgetting.what),
             ..Readings::default()
         };

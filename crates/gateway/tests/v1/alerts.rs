@@ -184,3 +184,29 @@ async fn what_was_counted_before_a_restart_is_counted_after_it() {
     let alert = until(&room, |alert| alert["rule"] == "dead_letters_grow").await;
     assert!(alert["words"].as_str().unwrap().starts_with("5 orders"), "{alert}");
 }
+
+#[tokio::test]
+async fn a_second_loss_takes_the_place_of_the_first_in_the_alert_and_is_told_again() {
+    let room = Room::set(settings(None)).await;
+    room.sign_in(1, "here").await;
+    let mut announced = keep_watch(&room.gateway);
+    room.engine.note_forgetting("the store was flushed; 3 orders were put back: look".into());
+    let is_it = |alert: &Value| alert["rule"] == "store_forgot" && alert["cleared_at"].is_null();
+    let first = until(&room, is_it).await;
+    assert_eq!(announced.recv().await.unwrap().words, first["words"]);
+    let named = json!({ "rule": first["rule"], "subject": first["subject"] });
+    room.pass(Duration::from_secs(60));
+
+    room.engine.note_forgetting("the store was flushed; 7 orders were put back: look".into());
+    let second = until(&room, |alert| is_it(alert) && alert["words"] != first["words"]).await;
+    assert!(second["words"].as_str().unwrap().contains("7 orders"), "{second}");
+    assert!(second["raised_at"].as_str() > first["raised_at"].as_str(), "{first} {second}");
+    let told = announced.recv().await.unwrap();
+    assert_eq!((told.event, &json!(told.words)), ("raised", &second["words"]), "and it is told again");
+
+    // The same words once more are another loss, and a person has not seen it.
+    room.ask(Ask::post("/v1/admin/alerts/seen", &named).key(ADMIN)).await.order(200);
+    room.engine.note_forgetting("the store was flushed; 7 orders were put back: look".into());
+    let third = until(&room, |alert| is_it(alert) && alert["seen_at"].is_null()).await;
+    assert!(third["raised_at"].as_str() > second["raised_at"].as_str(), "{second} {third}");
+}

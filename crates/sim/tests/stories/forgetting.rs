@@ -145,6 +145,35 @@ fn what_nobody_remembers_is_kept_until_a_caller_places_the_order_again() {
     let again = other.asks(turnstile("a"));
     world.after(4);
     assert_eq!(again.token().as_deref(), Some("A"));
+    assert_eq!(world.provider.taken(), 1, "it is answered before anything is submitted");
+    let order = other.reads(again.key());
+    assert_eq!(
+        order.letter().map(|letter| letter.cause),
+        Some(LetterCause::StoreForgot),
+        "a person is to see it"
+    );
+}
+
+#[test]
+fn a_callback_that_an_earlier_process_kept_answers_the_order_before_it_is_submitted() {
+    let world = world_with_callbacks();
+    let first = node(&world);
+    first.asks(turnstile("a"));
+    let forgotten = world.provider.last_submit("a").callback().to_owned();
+    first.kill();
+    drop(first);
+    flush(&world);
+    let spill = Arc::new(MemorySpill::default());
+    let second = world.node_with(Arc::clone(&spill) as _, shared);
+    assert_eq!(second.hears(&forgotten, answered("A")).expect("safe"), Heard::Spilled);
+    second.kill();
+    drop(second);
+    // It has not read its spill yet when the order comes.
+    let third = world.node_with(spill, shared);
+    let again = third.asks(turnstile("a"));
+    world.after(4);
+    assert_eq!(again.token().as_deref(), Some("A"));
+    assert_eq!(world.provider.taken(), 1);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::{commit, create, now, write};
 use quittance_lifecycle::{Event, Order};
 use quittance_ports::conformance::samples::{self, START};
 use quittance_ports::{Roster, Store, StoreError, Verdict, Version, Which};
-use quittance_store_embedded::{DATABASE, EmbeddedStore, RESCUED};
+use quittance_store_embedded::{DATABASE, EmbeddedStore, RESCUED, TRAIL, trail_note};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn killed(dir: &Path) -> tempfile::TempDir {
     copy
 }
 
-fn order(n: usize) -> Arc<Order> {
+pub(crate) fn order(n: usize) -> Arc<Order> {
     samples::queued(&format!("order {n}"), START).order
 }
 
@@ -251,4 +251,65 @@ fn files_that_are_lost_without_a_copy_are_listed_by_the_next_process() {
     let store = EmbeddedStore::open(dir.path()).unwrap();
     assert_eq!(store.unreadable().len(), 1, "the order that was acknowledged is on the list");
     assert!(!store.is_restored() && store.damage().is_some());
+}
+
+#[test]
+fn a_trail_that_is_missing_or_empty_when_the_store_is_opened_is_told_and_written_again() {
+    let lose: [fn(&Path); 2] =
+        [|trail| fs::remove_file(trail).unwrap(), |trail| fs::write(trail, "").unwrap()];
+    for lose in lose {
+        let dir = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        assert_eq!(store.trail_note(), None, "a new store has no lines yet");
+        create(&store, &order(1));
+        drop(store);
+        assert_eq!(EmbeddedStore::open(dir.path()).unwrap().trail_note(), None);
+        lose(&dir.path().join(TRAIL));
+        // A look comes first, and does not hide it from the node that is started next.
+        for _ in 0..2 {
+            let store = EmbeddedStore::open(dir.path()).unwrap();
+            let note = store.trail_note().unwrap();
+            assert!(note.contains("could not be noticed"), "{note}");
+            assert_eq!(trail_note(dir.path()), Some(note));
+            let findings = now(store.checkup()).unwrap();
+            assert_eq!(findings.iter().map(|found| found.verdict).collect::<Vec<_>>(), [Verdict::Note]);
+            assert_eq!(store.damage(), None, "nothing is known to be lost");
+        }
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        create(&store, &order(2));
+        drop(store);
+        // The lines that were written again are proof like the others.
+        for file in ["", "-wal", "-shm"] {
+            drop(fs::remove_file(dir.path().join(format!("{DATABASE}{file}"))));
+        }
+        assert_eq!(EmbeddedStore::open(dir.path()).unwrap().unreadable().len(), 2);
+    }
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the store looks at its files in real time")]
+fn a_trail_that_is_deleted_or_emptied_under_it_is_told_and_written_again() {
+    let lose: [fn(&Path); 2] =
+        [|trail| fs::remove_file(trail).unwrap(), |trail| fs::write(trail, "").unwrap()];
+    for (lose, writes) in lose.into_iter().flat_map(|lose| [(lose, true), (lose, false)]) {
+        let dir = tempfile::tempdir().unwrap();
+        let store = EmbeddedStore::open(dir.path()).unwrap();
+        create(&store, &order(1));
+        lose(&dir.path().join(TRAIL));
+        if writes {
+            create(&store, &order(2));
+        }
+        let began = Instant::now();
+        while store.trail_note().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(20), "it is noticed");
+            std::thread::yield_now();
+        }
+        assert_eq!(store.damage(), None);
+        let copy = killed(dir.path());
+        for file in ["", "-wal", "-shm"] {
+            drop(fs::remove_file(copy.path().join(format!("{DATABASE}{file}"))));
+        }
+        let lost = EmbeddedStore::open(copy.path()).unwrap().unreadable();
+        assert_eq!(lost.len(), 1 + usize::from(writes), "every order is named again");
+    }
 }

@@ -7,6 +7,7 @@ mod conformance;
 mod damage;
 mod living;
 mod losing;
+mod overwritten;
 mod people;
 mod reopening;
 mod schema;

@@ -110,4 +110,67 @@ fn what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once(whi
     assert!(said.contains("WARN") && said.contains("the store was flushed, restored or replaced"), "{said}");
 }
 
-on_both_stores!(what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once);
+fn place(caller: &mut Caller, n: u64) -> String {
+    let order = line(n, &format!("again-{n}"));
+    let order = json!({ "kind": order["kind"], "params": order["params"] });
+    until("it is accepted", || {
+        let reply = caller.post("/v1/orders", "", &order).expect("a node answers");
+        match native(&reply) {
+            Heard::Accepted(id) => Some(id),
+            Heard::Again => None,
+            _ => panic!("{reply:?}"),
+        }
+    })
+}
+
+/// The words of the alert, and when it was raised, once that is another moment than `before`.
+fn raised(caller: &mut Caller, before: Option<&str>) -> (String, String) {
+    until("the alert of this loss", || {
+        let alerts = caller.get("/v1/admin/alerts").expect("a node answers").json();
+        let alerts = alerts["alerts"].as_array().cloned().unwrap_or_default();
+        let alert = alerts.into_iter().find(|alert| alert["rule"] == "store_forgot")?;
+        let text = |name: &str| alert[name].as_str().unwrap_or_default().to_owned();
+        let (words, at) = (text("words"), text("raised_at"));
+        (Some(at.as_str()) != before).then_some((words, at))
+    })
+}
+
+fn each_loss_is_told_and_pools_that_were_set_by_hand_are_put_back(which: Which) {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 60_000 } }]));
+    let mut fleet = Fleet::start(Server::start(which), &sim, &["timing.deadline=200s"]);
+    // It is alone, so that it has every order in hand.
+    fleet.nodes[1].end();
+    fleet.nodes[2].end();
+    let mut caller = Caller::of(&fleet.nodes[0].url);
+    let set = ["pool", "set", "door", "--kind", "turnstile", "--size", "2", "-p", "sitekey=0x4AAAAAAAB"];
+    let set = [&set[..], &["-p", "pageurl=https://pool.example.com/"]].concat();
+    let ran = fleet.nodes[0].room.run(&set);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    until("the pool buys", || (sim.ledger().accepted() == 2).then_some(()));
+    place(&mut caller, 1);
+    until("it is submitted", || (sim.ledger().accepted() == 3).then_some(()));
+
+    forget(&fleet.server);
+    let first = raised(&mut caller, None);
+    assert!(first.0.contains(" 3 were put back"), "{first:?}");
+    let shown = |fleet: &Fleet| fleet.nodes[0].room.run(&["pool", "show", "door"]);
+    until("the pool is back", || (shown(&fleet).code == Some(0)).then_some(()));
+    place(&mut caller, 2);
+    until("it is submitted", || (sim.ledger().accepted() == 4).then_some(()));
+
+    forget(&fleet.server);
+    let second = raised(&mut caller, Some(&first.1));
+    assert!(second.0.contains(" 4 were put back"), "{second:?}");
+    until("the pool is back", || (shown(&fleet).code == Some(0)).then_some(()));
+    assert_eq!(sim.ledger().accepted(), 4, "nothing is bought again");
+    fleet.nodes[0].end();
+    let said = fleet.nodes[0].said_last();
+    let told = said.lines().filter(|line| line.contains("the store was flushed") && line.contains("alert:"));
+    assert_eq!(told.count(), 2, "{said}");
+}
+
+on_both_stores!(
+    what_is_in_flight_when_the_store_forgets_is_told_listed_and_answered_once,
+    each_loss_is_told_and_pools_that_were_set_by_hand_are_put_back,
+);

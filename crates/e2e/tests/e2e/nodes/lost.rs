@@ -91,6 +91,87 @@ fn a_folder_that_is_removed_under_the_daemon_is_made_again_and_nothing_is_bought
     });
 }
 
+/// A file of the store is emptied or overwritten in place: it keeps its name, and SQLite goes on with it.
+fn a_file_is_overwritten(file: &str, overwrite: impl FnOnce(&Path)) {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 8_000 } }]));
+    let room = Room::of(&sim).set("timing.deadline=100s").set("timing.callback_wait=30s");
+    let mut node = Node::new(room).started();
+    let mut caller = Caller::of(&node.url);
+    place(&sim, &mut caller, ORDERS);
+    let store = node.room.path("store");
+    overwrite(&store.join(file));
+    let refused = ask(&mut caller, ORDERS, 0);
+    assert_eq!(refused.status, 503, "nothing more is accepted: {refused:?}");
+    until("it says that it is not ready, and why", || {
+        let ready = caller.get("/readyz").expect("a node answers");
+        (ready.status == 503 && ready.body.contains("emptied, cut or overwritten")).then_some(())
+    });
+    alert(&mut caller);
+    let doctor = node.room.run(&["doctor"]);
+    assert!(doctor.out.contains("is not ready") && doctor.out.contains("orders.rescued.db"), "{doctor:?}");
+    until("the copy", || store.join("orders.rescued.db").exists().then_some(()));
+    node.kill();
+    let said = node.said_last();
+    assert!(said.contains("WARN") && said.contains("was emptied, cut or overwritten"), "{said}");
+
+    node.start();
+    let mut caller = Caller::of(&node.url);
+    alert(&mut caller);
+    listed(&mut caller, usize::try_from(ORDERS).expect("it is small"));
+    all_are_answered(&sim, &mut caller, ORDERS);
+    node.kill();
+    let said = node.said_last();
+    assert!(said.contains("WARN") && said.contains("goes on with orders.rescued.db"), "{said}");
+}
+
+fn empty(file: &Path) {
+    fs::OpenOptions::new().write(true).truncate(true).open(file).expect("it can be emptied");
+}
+
+#[test]
+fn a_database_that_is_emptied_under_the_daemon_is_told_and_nothing_is_bought_again() {
+    a_file_is_overwritten("orders.db", empty);
+}
+
+#[test]
+fn a_log_that_is_emptied_under_the_daemon_is_told_and_nothing_is_bought_again() {
+    a_file_is_overwritten("orders.db-wal", empty);
+}
+
+#[test]
+fn a_database_that_is_overwritten_under_the_daemon_is_told_and_nothing_is_bought_again() {
+    a_file_is_overwritten("orders.db", |file| {
+        fs::write(file, vec![b'x'; 300_000]).expect("it can be written")
+    });
+}
+
+#[test]
+fn a_trail_that_is_deleted_under_the_daemon_or_before_its_start_is_told() {
+    const NOTE: &str = "orders.trail was missing or emptied";
+    let sim = Sim::start();
+    let mut node = Node::new(Room::of(&sim)).started();
+    let mut caller = Caller::of(&node.url);
+    place(&sim, &mut caller, 2);
+    let trail = node.room.path("store").join("orders.trail");
+    fs::remove_file(&trail).expect("it is there");
+    until("doctor says it", || node.room.run(&["doctor"]).out.contains(NOTE).then_some(()));
+    assert_eq!(caller.get("/readyz").expect("a node answers").status, 200, "nothing is known to be lost");
+    assert!(fs::read_to_string(&trail).is_ok_and(|lines| lines.contains("kind")), "it is written again");
+    node.end();
+    let said = node.said_last();
+    assert!(said.contains("WARN") && said.contains(NOTE), "{said}");
+
+    fs::remove_file(&trail).expect("it is there");
+    // A look comes first, and does not hide it.
+    let status = node.room.run(&["store", "status"]);
+    assert!(status.out.contains(NOTE), "{status:?}");
+    node.start();
+    node.end();
+    let said = node.said_last();
+    assert!(said.contains("WARN") && said.contains("could not be noticed"), "{said}");
+}
+
 /// `damage` is told how long the log is.
 fn the_log_is_damaged(damage: impl FnOnce(&Path)) {
     const JOBS: u64 = 10;

@@ -41,6 +41,15 @@ fn place(caller: &mut Caller, n: u64) -> String {
     })
 }
 
+/// Places it under the key of its job until it is answered.
+fn answered(caller: &mut Caller, n: u64) {
+    until("the job is answered", || {
+        let headers = format!("Idempotency-Key: job-{n}\r\nPrefer: wait=10\r\n");
+        let reply = caller.post("/v1/orders", &headers, &order(n)).expect("a node answers");
+        matches!(native(&reply), Heard::Answer(_)).then_some(())
+    });
+}
+
 fn answer(caller: &mut Caller, id: &str) -> String {
     until("the answer", || {
         let target = format!("/v1/orders/{id}");
@@ -120,6 +129,7 @@ fn callers_that_repeat_their_orders_at_once_after_the_store_forgot_them_pay_once
 on_both_stores!(
     callers_that_repeat_their_orders_at_once_after_the_store_forgot_them_pay_once,
     a_node_that_is_told_to_end_right_after_a_flush_puts_back_what_it_had_in_hand,
+    a_callback_that_is_kept_after_nobody_was_left_to_remember_answers_the_repeat_before_it_is_bought,
 );
 
 #[test]
@@ -148,12 +158,36 @@ fn a_node_that_is_told_to_end_right_after_a_flush_puts_back_what_it_had_in_hand(
     let mut caller = Caller::of(&fleet.nodes[1].url);
     listed(&mut caller, ids.len());
     for n in 0..ORDERS {
-        until("the job is answered", || {
-            let headers = format!("Idempotency-Key: job-{n}\r\nPrefer: wait=10\r\n");
-            let reply = caller.post("/v1/orders", &headers, &order(n)).expect("a node answers");
-            matches!(native(&reply), Heard::Answer(_)).then_some(())
-        });
+        answered(&mut caller, n);
     }
     assert_eq!(sim.ledger().accepted(), ORDERS, "each job is paid for once");
+    assert_eq!(forged(&mut [caller]), 0, "no true callback is called forged");
+}
+
+fn a_callback_that_is_kept_after_nobody_was_left_to_remember_answers_the_repeat_before_it_is_bought(
+    which: Which,
+) {
+    let sim = Sim::start();
+    sim.script(&json!([{ "on": "in.php", "do": { "solve_ms": 12_000 } }]));
+    let mut fleet = Fleet::start(Server::start(which), &sim, &SETTINGS);
+    fleet.nodes[1].end();
+    fleet.nodes[2].end();
+    let mut callers = [Caller::of(&fleet.nodes[0].url)];
+    let ids: Vec<String> = (0..ORDERS).map(|n| place(&mut callers[0], n)).collect();
+    wait_until_solving(&mut callers, &ids);
+    fleet.nodes[0].kill();
+    forget(&fleet.server);
+    fleet.nodes[0].start();
+    until("every callback is kept", || (sim.ledger().total("pingbacks_acked") == ORDERS).then_some(()));
+    let mut caller = Caller::of(&fleet.nodes[0].url);
+    alert(&mut caller);
+    for n in 0..ORDERS {
+        answered(&mut caller, n);
+    }
+    let paid = sim.ledger().accepted();
+    tell!(
+        "{which:?}: {ORDERS} jobs whose nodes were all killed before the store forgot them, {paid} paid for"
+    );
+    assert_eq!(paid, ORDERS, "each job is paid for once");
     assert_eq!(forged(&mut [caller]), 0, "no true callback is called forged");
 }

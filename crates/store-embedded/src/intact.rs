@@ -1,0 +1,230 @@
+//! Whether the database and its log still hold what SQLite wrote there. A file that is emptied, cut or overwritten in place keeps its name
+//! and its number. SQLite goes on with it, and what it acknowledges then is gone with the process.
+//!
+//! SQLite's own index of the log (`orders.db-shm`) says how many frames the log has, and the sum of the last one. So a few small reads tell
+//! whether the log is there from its first byte to its last, and whether the database was written by anybody but a checkpoint. The formats
+//! are those of SQLite's documents on its file format and its write-ahead log. What is overwritten in the middle of a file is
+//! not noticed here: the sums of the rows tell when they are read, and the log's when the store is opened.
+
+use crate::files::{number_of, which};
+use crate::home::{DATABASE, Home};
+use std::fs::File;
+use std::io::{self, ErrorKind};
+
+pub(crate) const LOG: &str = "orders.db-wal";
+
+const INDEX_BYTES: usize = 136;
+/// The header of the index stands there twice.
+const INDEX_HEADER_BYTES: usize = 48;
+const LOG_HEADER_BYTES: usize = 32;
+const FRAME_HEADER_BYTES: u64 = 24;
+const HEADER_BYTES: usize = 100;
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const LOG_MAGIC: [u8; 3] = [0x37, 0x7f, 0x06];
+/// How often the files are read again because SQLite wrote to them meanwhile. Whoever writes looks, too.
+const TRIES_MAX: usize = 4;
+
+/// What SQLite says about the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Index {
+    frames: u64,
+    /// How many pages the database has, with those in the log.
+    pages: u64,
+    page_bytes: u64,
+    last_sum: [u32; 2],
+    salt: [u8; 8],
+    /// How many frames are in the database, and how many will be when a checkpoint that is under way ends.
+    moved: u32,
+    moving: u32,
+}
+
+impl Index {
+    fn of(bytes: &[u8; INDEX_BYTES]) -> Option<Self> {
+        if bytes[..INDEX_HEADER_BYTES] != bytes[INDEX_HEADER_BYTES..2 * INDEX_HEADER_BYTES] {
+            return None;
+        }
+        let word = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let mut salt = [0; 8];
+        salt.copy_from_slice(&bytes[32..40]);
+        let page_bytes = match u16::from_ne_bytes([bytes[14], bytes[15]]) {
+            1 => 1 << 16,
+            bytes => u64::from(bytes),
+        };
+        Some(Self {
+            frames: word(16).into(),
+            pages: word(20).into(),
+            page_bytes,
+            last_sum: [word(24), word(28)],
+            salt,
+            moved: word(96),
+            moving: word(128),
+        })
+    }
+
+    fn frame_at(&self, number: u64) -> u64 {
+        LOG_HEADER_BYTES as u64 + (number - 1) * (FRAME_HEADER_BYTES + self.page_bytes)
+    }
+}
+
+/// A frame of the log, whole.
+#[derive(Debug, PartialEq, Eq)]
+struct Frame {
+    number: u64,
+    salt: [u8; 8],
+    bytes: Vec<u8>,
+}
+
+/// One look at the files, between two looks at the index that say the same.
+struct Look {
+    database_bytes: u64,
+    /// Nothing if the file is too short for it.
+    header: Option<[u8; HEADER_BYTES]>,
+    /// The last frame, if there is any; and whether all that was looked at in the log is as it must be.
+    last: Option<Frame>,
+    is_log_whole: bool,
+}
+
+/// The files, and what was last seen in them.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    index: Option<File>,
+    log: Option<File>,
+    database_bytes: u64,
+    /// The beginning of the database, and how much of the log had been moved there by then.
+    header: Option<([u8; 8], u32, [u8; HEADER_BYTES])>,
+    last: Option<Frame>,
+}
+
+impl Contents {
+    /// To be called while the database is open. A file that cannot be opened is not looked at.
+    pub(crate) fn of(home: &Home) -> Self {
+        let mut contents = Self { index: None, log: None, database_bytes: 0, header: None, last: None };
+        contents.open_again(home);
+        contents
+    }
+
+    /// The database was closed and opened again: the index and the log may be other files now. A handle of the same index is kept,
+    /// because to close it would drop the locks that SQLite has on that file.
+    pub(crate) fn open_again(&mut self, home: &Home) {
+        let index = home.dir().join(format!("{DATABASE}-shm"));
+        let known = self.index.as_ref().and_then(|file| file.metadata().ok()).as_ref().map(number_of);
+        if known.is_none() || known != which(&index) {
+            self.index = File::open(index).ok();
+        }
+        self.log = File::open(home.dir().join(LOG)).ok();
+        (self.header, self.last) = (None, None);
+        // What is there now is what is compared with later.
+        _ = self.damaged(home);
+    }
+
+    /// Whether the log was empty when it was last looked at. The next write begins another one, and only before that it can be told
+    /// whether the database is as it was.
+    pub(crate) const fn is_log_empty(&self) -> bool {
+        self.last.is_none()
+    }
+
+    /// The name of a file that does not hold what SQLite wrote there.
+    pub(crate) fn damaged(&mut self, home: &Home) -> Option<&'static str> {
+        for _ in 0..TRIES_MAX {
+            let Some(index) = self.read_index() else { continue };
+            let Ok(look) = self.look(home, &index) else { return None };
+            if self.read_index() == Some(index) {
+                return self.judge(&index, look);
+            }
+        }
+        None
+    }
+
+    fn read_index(&self) -> Option<Index> {
+        let mut bytes = [0; INDEX_BYTES];
+        read_at(self.index.as_ref()?, &mut bytes, 0).ok()?;
+        Index::of(&bytes)
+    }
+
+    fn look(&self, home: &Home, index: &Index) -> io::Result<Look> {
+        let database = home.database_file();
+        let mut header = [0; HEADER_BYTES];
+        let header = there(read_at(database, &mut header, 0))?.then_some(header);
+        let database_bytes = database.metadata()?.len();
+        let mut look = Look { database_bytes, header, last: None, is_log_whole: true };
+        let Some(log) = self.log.as_ref().filter(|_| index.frames > 0) else { return Ok(look) };
+        let mut beginning = [0; LOG_HEADER_BYTES];
+        look.is_log_whole = there(read_at(log, &mut beginning, 0))?
+            && beginning[..3] == LOG_MAGIC
+            && beginning[16..24] == index.salt;
+        look.last = read_frame(log, index, index.frames)?;
+        look.is_log_whole &= look.last.as_ref().is_some_and(|last| is_last(last, index));
+        // A log that was cut and then written on has a hole where this frame was.
+        if let Some(seen) = self.last.as_ref().filter(|seen| is_in(seen, index)) {
+            look.is_log_whole &= read_frame(log, index, seen.number)?.as_ref() == Some(seen);
+        }
+        Ok(look)
+    }
+
+    fn judge(&mut self, index: &Index, look: Look) -> Option<&'static str> {
+        if !look.is_log_whole {
+            return Some(LOG);
+        }
+        // Only a `VACUUM` makes a database smaller, and then it is as large as SQLite says.
+        let is_vacuumed = index.pages > 0 && look.database_bytes >= index.pages * index.page_bytes;
+        if look.database_bytes < self.database_bytes && !is_vacuumed {
+            return Some(DATABASE);
+        }
+        let is_checkpointing = index.moved != index.moving;
+        let header = look.header.filter(|header| header.starts_with(MAGIC));
+        match (self.header, header) {
+            (Some(_), None) => return Some(DATABASE),
+            (Some((salt, moved, seen)), Some(found))
+                if (salt, moved) == (index.salt, index.moved) && !is_checkpointing && seen != found =>
+            {
+                return Some(DATABASE);
+            }
+            (_, Some(found)) if !is_checkpointing => self.header = Some((index.salt, index.moved, found)),
+            _ => {}
+        }
+        self.database_bytes = look.database_bytes;
+        self.last = look.last;
+        None
+    }
+}
+
+/// Whether the frame is in the log as it is now, and not the last one.
+fn is_in(frame: &Frame, index: &Index) -> bool {
+    frame.salt == index.salt && frame.number < index.frames
+}
+
+fn is_last(frame: &Frame, index: &Index) -> bool {
+    let word = |at: usize| {
+        let bytes = &frame.bytes;
+        u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    };
+    frame.bytes[8..16] == index.salt && [word(16), word(20)] == index.last_sum
+}
+
+/// Nothing if the log ends before it does.
+fn read_frame(log: &File, index: &Index, number: u64) -> io::Result<Option<Frame>> {
+    let length = usize::try_from(FRAME_HEADER_BYTES + index.page_bytes).unwrap_or(usize::MAX);
+    let mut bytes = vec![0; length];
+    let is_there = there(read_at(log, &mut bytes, index.frame_at(number)))?;
+    Ok(is_there.then_some(Frame { number, salt: index.salt, bytes }))
+}
+
+/// Whether the file was long enough.
+fn there(read: io::Result<()>) -> io::Result<bool> {
+    match read {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(unix)]
+fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
+}
+
+/// Elsewhere files that are open cannot be cut, and what is in them is not looked at.
+#[cfg(not(unix))]
+fn read_at(_: &File, _: &mut [u8], _: u64) -> io::Result<()> {
+    Err(ErrorKind::Unsupported.into())
+}

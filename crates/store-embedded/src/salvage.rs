@@ -1,0 +1,66 @@
+//! A copy of the orders for the next process, when the files of the store were overwritten. What is in memory is believed first; a row that
+//! can still be read is believed if it adds up to its sums and agrees with the indices; and what cannot be saved is named in the
+//! trail, so that the next process lists it and nobody buys it again.
+
+use crate::batch::write_kept;
+use crate::books;
+use crate::row::{Found, Kept, Reading};
+use crate::schema;
+use crate::shared::Shared;
+use quittance_ports::Day;
+use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+pub(crate) fn save(
+    shared: &Shared,
+    conn: &Connection,
+    draft: &Path,
+    last_version: u64,
+) -> rusqlite::Result<()> {
+    let copy = Connection::open(draft)?;
+    // Nobody reads it before it is whole and on the disk.
+    copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
+    schema::write(&copy)?;
+    copy.execute_batch("BEGIN")?;
+    let mut saved = BTreeSet::new();
+    for kept in shared.cache.all() {
+        write_kept(&copy, &kept)?;
+        saved.insert(kept.id);
+    }
+    let ids = shared.ledger().ids();
+    for id in ids.into_iter().filter(|id| !saved.contains(id)).collect::<Vec<_>>() {
+        if let Some(kept) = read(conn, id).filter(|kept| shared.ledger().agrees(kept)) {
+            write_kept(&copy, &kept)?;
+            saved.insert(id);
+        }
+    }
+    if let Ok(lines) = books::read(conn, Day(0), Day(u64::MAX)) {
+        books::add(&copy, &lines.into_iter().collect())?;
+    }
+    // Each has a sum of its own, by which the next process believes it.
+    drop(copy_sheets(conn, &copy));
+    copy.execute("UPDATE counter SET last_version = ?1", [last_version.cast_signed()])?;
+    copy.execute_batch("COMMIT")?;
+    let lost = shared.ledger().awaited().into_iter().filter(|(_, id)| !saved.contains(id));
+    shared.trail().name_lost(&lost.map(|(key, _)| key).collect(), last_version);
+    Ok(())
+}
+
+fn read(conn: &Connection, id: i64) -> Option<Kept> {
+    match Reading::new(conn).and_then(|mut reading| reading.row(id)) {
+        Ok(Found::Whole(kept)) => Some(kept),
+        _ => None,
+    }
+}
+
+fn copy_sheets(conn: &Connection, copy: &Connection) -> rusqlite::Result<()> {
+    let mut read = conn.prepare("SELECT name, version, sum, sheet FROM sheets")?;
+    let mut rows = read.query([])?;
+    while let Some(row) = rows.next()? {
+        let (name, version, sum, sheet): (String, i64, i64, String) =
+            (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        copy.execute("INSERT INTO sheets VALUES (?1, ?2, ?3, ?4)", params![name, version, sum, sheet])?;
+    }
+    Ok(())
+}
