@@ -99,12 +99,12 @@ pub(crate) async fn run(
         summary.currency = currency;
         let mut rendered = String::new();
         for told in &entries {
-            let entry = Entry::read(told).map_err(|why| Trouble::new(Exit::Store, why))?;
+            let entry = Entry::read(told, &summary.currency).map_err(|why| Trouble::new(Exit::Store, why))?;
             summary.add(&entry);
             rendered += &match form {
-                Form::Text => entry.line(),
-                Form::Json => Entry::json(told, &summary.currency),
-                Form::Csv => entry.row(&summary.currency),
+                Form::Text => entry.line(&summary.currency),
+                Form::Json => entry.json(told),
+                Form::Csv => entry.row(),
             };
             if let Some(comparison) = &mut comparison {
                 comparison.see(entry);

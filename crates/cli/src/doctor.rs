@@ -34,7 +34,7 @@ Exit codes:
 It places no order and pays nothing. While `quittance serve` runs on an embedded store, only the
 daemon can look into it; a shared store is looked into beside its nodes.";
 
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct DoctorArgs {
     /// Print a JSON array of findings
     #[arg(long)]
@@ -43,6 +43,9 @@ pub(crate) struct DoctorArgs {
     #[arg(long)]
     yes: bool,
 }
+
+/// What it means that neither a list nor the operator names a price.
+const NO_PRICES: &str = "what an answer costs is not known unless the provider says it, and callbacks never do; set `prices`";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -125,7 +128,10 @@ fn targets(config: &Config) -> Option<Finding> {
 /// Where prices come from, and which budgets have none to hold against: such a pool buys nothing.
 fn prices(config: &Config) -> Vec<Finding> {
     let stopped = config.budgets_without_price().into_iter();
-    let source = Finding::new("prices", State::Good, config.price_source());
+    let source = match config.price_table().is_empty() {
+        true => Finding::new("prices", State::Note, format!("{}: {NO_PRICES}", config.price_source())),
+        false => Finding::new("prices", State::Good, config.price_source()),
+    };
     [source].into_iter().chain(stopped.map(|what| Finding::new("prices", State::Bad, what))).collect()
 }
 

@@ -47,12 +47,20 @@ Exit codes: 0 shown, 3 not written, 4 configuration.";
 
 pub(crate) fn run(args: &ErrorsArgs, config: &Config) -> String {
     let codes = Codes::of(args.profile.as_deref(), config);
-    match (&args.code, args.json) {
+    let code = args.code.as_deref().map(|code| spelling(code.trim(), &codes));
+    match (&code, args.json) {
         (None, false) => whole_table(&codes, config),
         (None, true) => format!("{:#}\n", object(&codes, config)),
-        (Some(code), false) => page(code.trim(), &codes, config),
-        (Some(code), true) => format!("{:#}\n", code_object(&found(code.trim(), &codes), config)),
+        (Some(code), false) => page(code, &codes, config),
+        (Some(code), true) => format!("{:#}\n", code_object(&found(code, &codes), config)),
     }
+}
+
+/// A code as the tables spell it, whatever case it was typed in; as it was typed, if no table has it.
+fn spelling(typed: &str, codes: &Codes) -> String {
+    let is_known = |code: &str| codes.row(code).is_some() || own_code(code).is_some() || is_pending(code);
+    let upper = typed.to_uppercase();
+    if !is_known(typed) && is_known(&upper) { upper } else { typed.to_owned() }
 }
 
 const fn remedy(rule: FaultRule) -> &'static str {
@@ -327,6 +335,20 @@ mod tests {
             !at("2captcha").contains("at most"),
             "what is never retried has no number: {}",
             at("2captcha")
+        );
+    }
+
+    #[test]
+    fn the_case_of_a_code_does_not_matter() {
+        for code in ["ERROR_ZERO_BALANCE", "CAPCHA_NOT_READY", "ERROR_PAGEURL"] {
+            let typed = ask(Some(&code.to_lowercase()), Some("2captcha"), false, &[]);
+            assert_eq!(typed, ask(Some(code), Some("2captcha"), false, &[]), "{code}");
+            let typed = ask(Some(&code.to_lowercase()), Some("2captcha"), true, &[]);
+            assert_eq!(typed, ask(Some(code), Some("2captcha"), true, &[]), "{code}");
+        }
+        assert!(
+            ask(Some("error_moon_phase"), None, false, &[]).contains("error_moon_phase"),
+            "as it was typed"
         );
     }
 

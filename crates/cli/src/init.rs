@@ -1,9 +1,10 @@
-//! `quittance init`: writes a first config file, from flags or from questions on a terminal. It overwrites nothing, calls no address
-//! and writes no secret: the file names the variable that holds the provider's key.
+//! `quittance init`: writes a first config file, from flags or from questions on a terminal, and runs `doctor` on it. It overwrites
+//! nothing and writes no secret: the file names the variable that holds the provider's key.
 
 mod questions;
 
 use crate::config::{Config, ConfigArgs, ConfigErrors, Environment, toml_text};
+use crate::doctor::{self, DoctorArgs};
 use crate::exit::{Exit, Trouble};
 use crate::output;
 use clap::{Args, ValueEnum};
@@ -24,10 +25,12 @@ Examples:
       --reuse shared --public-url https://quittance.example.org
 
 It writes quittance.toml in this folder, or the file that --config names. What no flag says has its
-default; on a terminal it is asked for. Nothing is overwritten, and no address is called.
+default; on a terminal it is asked for. Nothing is overwritten. Then `quittance doctor` runs on the
+new file: it pays nothing, and what it finds does not undo the file.
 
 Exit codes:
-  0  the file is written
+  0  the file is written, and doctor found nothing wrong
+  1  the file is written, and something is left to do; each finding says what
   2  something is missing, or makes no sense; nothing was written
   3  the file is there already, or cannot be written";
 
@@ -118,7 +121,24 @@ struct Answers {
     public_url: Option<String>,
 }
 
-pub(crate) fn run(args: InitArgs, config: &ConfigArgs) -> Result<Exit, Trouble> {
+/// Writes the file, and says what `doctor` finds. A failing check does not undo the file.
+pub(crate) async fn run(args: InitArgs, config: &ConfigArgs) -> Result<Exit, Trouble> {
+    let (path, answers) = write(args, config)?;
+    output::print(&format!("wrote {}\n\n", output::harmless(&path.display().to_string())))?;
+    let environment = Environment::of_process();
+    let read = ConfigArgs { config: Some(path.clone()), overrides: config.overrides.clone() };
+    let exit = match Config::load(&read, &environment, Path::new("")) {
+        Ok(config) => doctor::run(DoctorArgs::default(), &config, &environment).await?,
+        Err(error) => {
+            output::tell(&format!("{error}\n"));
+            Exit::Bad
+        }
+    };
+    output::tell(&answers.next_steps(&path, exit == Exit::Done));
+    Ok(exit)
+}
+
+fn write(args: InitArgs, config: &ConfigArgs) -> Result<(PathBuf, Answers), Trouble> {
     let path = config.config.clone().unwrap_or_else(|| PathBuf::from("quittance.toml"));
     // Before anything is asked: answers must not be given for nothing.
     if path.symlink_metadata().is_ok() {
@@ -130,9 +150,7 @@ pub(crate) fn run(args: InitArgs, config: &ConfigArgs) -> Result<Exit, Trouble> 
         from_flags(args)?
     };
     write_new(&path, &answers.render())?;
-    output::print(&format!("wrote {}\n", output::harmless(&path.display().to_string())))?;
-    output::tell(&answers.next_steps(&path));
-    Ok(Exit::Done)
+    Ok((path, answers))
 }
 
 fn already_there(path: &Path) -> Trouble {
@@ -224,7 +242,7 @@ impl Answers {
         text
     }
 
-    fn next_steps(&self, path: &Path) -> String {
+    fn next_steps(&self, path: &Path, is_well: bool) -> String {
         let flag = match path == Path::new("quittance.toml") {
             true => String::new(),
             false => format!(" --config {}", path.display()),
@@ -236,13 +254,20 @@ impl Answers {
         if self.allow.is_empty() {
             text += "\nNo page host is allowed yet: list yours under [targets] before you order.\n";
         }
-        text += "\nNext:\n";
-        let steps = [
-            (format!("export {}=...", self.key_env), "the provider's key; it is not in the file"),
-            (format!("quittance config check{flag}"), "would it start?"),
-            (format!("quittance doctor{flag}"), "store, provider and callbacks; it pays nothing"),
-            (format!("quittance serve{flag}"), "the daemon, for clients in any language"),
-        ];
+        if self.allow.iter().any(|host| host == "*") {
+            text += "\nWarning: `*` allows every site to be automated. List the hosts that you may automate instead.\n";
+        }
+        text += match is_well {
+            true => "\nThe file is written, and nothing is wrong with it. Next:\n",
+            false => "\nThe file is written. Fix what is marked BAD above and look again. Next:\n",
+        };
+        let mut steps = vec![(format!("quittance serve{flag}"), "the daemon, for clients in any language")];
+        if !is_well {
+            let doctor =
+                (format!("quittance doctor{flag}"), "store, provider and callbacks; it pays nothing");
+            let key = (format!("export {}=...", self.key_env), "the provider's key; it is not in the file");
+            steps.splice(0..0, [key, doctor]);
+        }
         let width = steps.iter().map(|(step, _)| step.len()).max().unwrap_or_default();
         for (step, words) in &steps {
             _ = writeln!(text, "  {step:<width$}  {words}");
@@ -277,7 +302,7 @@ mod tests {
         std::fs::write(&path, "mine").unwrap();
         let args = InitArgs { profile: Some(Service::Captchaai), ..InitArgs::default() };
         let config = ConfigArgs { config: Some(path.clone()), overrides: Vec::new() };
-        assert_eq!(run(args, &config).unwrap_err().exit, Exit::NotWritten);
+        assert_eq!(write(args, &config).unwrap_err().exit, Exit::NotWritten);
         assert_eq!(write_new(&path, "").unwrap_err().exit, Exit::NotWritten);
         let other = folder.path().join("other.toml");
         write_new(&other, "").unwrap();

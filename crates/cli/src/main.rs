@@ -165,7 +165,7 @@ fn run(command: Command, args: &ConfigArgs) -> Result<Exit, Trouble> {
     match command {
         Command::Demo(demo) => block_on(demo::run(demo)),
         Command::Sim(sim) => block_on(sim::run(sim)),
-        Command::Init(init) => init::run(init, args),
+        Command::Init(init) => block_on(init::run(init, args)),
         Command::Serve(args) => {
             let environment = Environment::of_process();
             let (inherited, systemd) = (Inherited::take(&environment)?, Systemd::of(&environment));

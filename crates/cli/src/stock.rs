@@ -200,7 +200,7 @@ mod tests {
             tenant: "default".into(),
             kind: "turnstile".into(),
             site: site.into(),
-            provider: "main".into(),
+            account: "main USD".into(),
         }
     }
 

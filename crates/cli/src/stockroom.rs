@@ -9,6 +9,7 @@ use crate::pool::told::{Pool, ToldPools, as_wish, untold};
 use crate::stock::rows::{self, Rows, ToldStock};
 use crate::{day, node, place};
 use hyper::Method;
+use quittance::gateway::money::in_currency;
 use quittance::{Day, OpenError, PoolSpec, Quittance, SystemClock};
 use quittance_ports::Clock;
 
@@ -103,6 +104,7 @@ impl Stockroom {
             Self::Here(node) => {
                 let trouble = |error| Trouble::of(Exit::Store, &error);
                 let books = node.books(from, to).await.map_err(trouble)?;
+                let books = in_currency(books, node.currency());
                 let trusts = node.trusts().await.map_err(trouble)?;
                 Ok(rows::of_store(books, trusts, SystemClock.now(), config))
             }

@@ -53,7 +53,9 @@ use in_hand::InHand;
 use kept::KeptArrivals;
 use pace::Paces;
 use pools::Pools;
-use quittance_lifecycle::{Fault, Kind, OnReplay, Order, Pace, Policy, Tally, Timestamp, WhyIgnored};
+use quittance_lifecycle::{
+    Fault, Kind, OnReplay, Order, Pace, Policy, Tally, Timestamp, WhyIgnored, is_in_another_currency,
+};
 use quittance_ports::{
     Census, Clock, Courier, Line, Provider, Roster, Spill, Store, StoreError, StoreForgot,
 };
@@ -290,7 +292,9 @@ impl Engine {
     /// The settings, and what was learned about how long this kind takes.
     fn policy(&self, order: &Order) -> Policy {
         let kind = order.terms.kind.as_str();
-        self.policy_for(kind, || (self.settings.kinds)(kind).map(|kind| kind.pace))
+        let policy = self.policy_for(kind, || (self.settings.kinds)(kind).map(|kind| kind.pace));
+        let other_currency = is_in_another_currency(&order.terms.account, &self.settings.currency);
+        Policy { other_currency, ..policy }
     }
 
     fn policy_for(&self, kind: &str, usual: impl FnOnce() -> Option<Pace>) -> Policy {

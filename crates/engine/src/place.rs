@@ -9,7 +9,7 @@ use crate::{Applied, Engine, lock};
 use quittance_lifecycle::terms::check_params;
 use quittance_lifecycle::{
     Advance, BadRequest, Draft, Event, Key, KeyHead, Kind, Order, Origin, Placement, Policy, Refusal, Reuse,
-    Tally, Terms, Timestamp, Value,
+    Tally, Terms, Timestamp, Value, account,
 };
 use quittance_ports::{Commit, Line, StoreError, TaskField, Unreadable, Version, Versioned, Which};
 use std::collections::BTreeMap;
@@ -248,7 +248,7 @@ impl Engine {
         let now = self.now();
         let kind = self.with_lifetimes(kind, &draft, now);
         let (key, mut terms) = draft.check(&kind, self.settings.keys, policy, now, self.unique())?;
-        terms.provider.clone_from(&self.settings.provider);
+        terms.account = account(&self.settings.provider, &self.settings.currency);
         terms.price = listed_price(&self.settings.prices, &terms);
         Ok((key, terms))
     }

@@ -5,7 +5,7 @@ use crate::vitals::Counters;
 use crate::{Applied, Engine, PlaceError, Placed, lock};
 use quittance_lifecycle::{
     Answer, Draft, Event, Key, Order, Origin, Phase, Policy, Tally, Terms, Timestamp, age_at_hand_out,
-    from_the_shelf,
+    currency_of, from_the_shelf,
 };
 use quittance_ports::{Line, StoreError, Versioned};
 use std::sync::Arc;
@@ -70,8 +70,13 @@ impl Engine {
         };
         let (key, by, from) = (order.key, order.claimant(), taken.order.key);
         let supplied = answer_taken(&taken.order).and_then(|answer| {
-            let attempt = Box::new(taken.order.attempt(answer.attempt)?.clone());
-            Some(Event::Supplied { by, from, answer: answer.clone(), attempt })
+            let mut attempt = Box::new(taken.order.attempt(answer.attempt)?.clone());
+            let mut answer = answer.clone();
+            // What it cost says nothing in the currency of this order.
+            if currency_of(&taken.order.terms.account) != currency_of(&order.terms.account) {
+                (answer.cost, attempt.cost) = (None, None);
+            }
+            Some(Event::Supplied { by, from, answer, attempt })
         });
         let Some(supplied) = supplied else { return Ok(Err(found)) };
         let terms = Arc::clone(&order.terms);

@@ -112,7 +112,9 @@ pub enum NotAllowed {
     Tenant { tenant: String },
     #[error("the order is not complete ({why}): place it again as it is meant")]
     Incomplete { why: String },
-    #[error("orders of kind {kind} are not for this tenant any more")]
+    #[error(
+        "the kind `{kind}` is not among the `kinds` of the order's tenant: add it there, or drop the order"
+    )]
     Kind { kind: String },
 }
 

@@ -3,7 +3,9 @@
 
 use crate::{Applied, Engine, Placed};
 use futures_util::future::{Either, select};
-use quittance_lifecycle::{Answer, DeadCause, Event, FailCause, HandOut, Key, Order, Phase, WhyIgnored};
+use quittance_lifecycle::{
+    Answer, DeadCause, Event, FailCause, HandOut, Key, Order, Phase, WhyIgnored, is_in_another_currency,
+};
 use quittance_ports::{StoreError, Versioned, Watch};
 use std::pin::pin;
 use std::time::Duration;
@@ -38,28 +40,9 @@ enum Told {
     Claim,
 }
 
-fn told(hand_out: &HandOut<'_>) -> Told {
-    Told::Outcome(match *hand_out {
-        HandOut::NotYet => return Told::NotYet,
-        HandOut::Claim => return Told::Claim,
-        HandOut::Answer(answer) => Outcome::Answered(answer.clone()),
-        HandOut::Expired => Outcome::Expired,
-        HandOut::TakenByAnother => Outcome::TakenByAnother,
-        HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
-        HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
-    })
-}
-
 /// Whether the answer goes to one caller only, and to none yet.
 fn is_to_be_won(order: &Order) -> bool {
     order.must_be_claimed() && matches!(order.phase, Phase::Solved { .. })
-}
-
-fn answer_of(order: &Order) -> Option<Answer> {
-    match &order.phase {
-        Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => Some(answer.clone()),
-        _ => None,
-    }
 }
 
 impl Engine {
@@ -86,11 +69,11 @@ impl Engine {
     #[must_use]
     pub fn told_at_once(&self, placed: &Placed) -> Option<Outcome> {
         let order = placed.order.as_ref()?;
-        match told(&self.hand_out(order, placed)) {
+        match self.told(order, placed) {
             Told::Outcome(outcome @ Outcome::Answered(_)) => Some(outcome),
             // It is the caller's already, or others may have it, too: that it left can be written down afterwards.
             Told::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
-                answer_of(order).map(Outcome::Answered)
+                self.answer_of(order).map(Outcome::Answered)
             }
             Told::Outcome(_) | Told::NotYet | Told::Claim => None,
         }
@@ -106,9 +89,9 @@ impl Engine {
 
     /// The same for whoever has just read the order.
     pub async fn peek_at(&self, placed: &Placed, order: &Order) -> Result<Option<Outcome>, StoreError> {
-        match told(&self.hand_out(order, placed)) {
+        match self.told(order, placed) {
             Told::Claim if !is_to_be_won(order) && self.collect_later(placed) => {
-                Ok(answer_of(order).map(Outcome::Answered))
+                Ok(self.answer_of(order).map(Outcome::Answered))
             }
             Told::Claim => self.peek(placed).await,
             Told::NotYet => Ok(None),
@@ -126,6 +109,34 @@ impl Engine {
 
     fn hand_out<'a>(&self, order: &'a Order, placed: &Placed) -> HandOut<'a> {
         (self.settings.rules.hand_out)(order, placed.claimant, placed.min_life, self.now())
+    }
+
+    fn told(&self, order: &Order, placed: &Placed) -> Told {
+        Told::Outcome(match self.hand_out(order, placed) {
+            HandOut::NotYet => return Told::NotYet,
+            HandOut::Claim => return Told::Claim,
+            HandOut::Answer(answer) => Outcome::Answered(self.handed_out(order, answer)),
+            HandOut::Expired => Outcome::Expired,
+            HandOut::TakenByAnother => Outcome::TakenByAnother,
+            HandOut::Failed(cause) => Outcome::Failed(cause.clone()),
+            HandOut::Dead(cause) => Outcome::Dead(cause.clone()),
+        })
+    }
+
+    fn answer_of(&self, order: &Order) -> Option<Answer> {
+        match &order.phase {
+            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => {
+                Some(self.handed_out(order, answer))
+            }
+            _ => None,
+        }
+    }
+
+    /// The answer as its caller gets it. Most protocols name no currency beside a cost, so one in another currency than the node's
+    /// is left out.
+    fn handed_out(&self, order: &Order, answer: &Answer) -> Answer {
+        let is_known = !is_in_another_currency(&order.terms.account, &self.settings.currency);
+        Answer { cost: answer.cost.filter(|_| is_known), ..answer.clone() }
     }
 
     async fn until_told(&self, placed: &Placed) -> Outcome {
@@ -170,13 +181,14 @@ impl Engine {
     async fn look(&self, placed: &Placed, mut found: Versioned) -> Result<Option<Outcome>, StoreError> {
         loop {
             let Placed { claimant, min_life, .. } = *placed;
-            return Ok(Some(match told(&self.hand_out(&found.order, placed)) {
+            return Ok(Some(match self.told(&found.order, placed) {
                 Told::NotYet => return Ok(None),
                 Told::Outcome(outcome) => outcome,
                 Told::Claim => {
                     let claim = Event::Claimed { by: claimant, min_life };
                     // Others may have it, too: a store that cannot be written must not keep it from this caller.
-                    let at_any_rate = if is_to_be_won(&found.order) { None } else { answer_of(&found.order) };
+                    let at_any_rate =
+                        if is_to_be_won(&found.order) { None } else { self.answer_of(&found.order) };
                     let applied = match (self.apply(&placed.key, Some(found), &claim).await, at_any_rate) {
                         (Err(error), Some(answer)) => {
                             self.note_error(&error);

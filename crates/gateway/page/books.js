@@ -4,11 +4,13 @@ import { ask, withQuery } from './ask.js';
 import { csv, download } from './csv.js';
 import { unloaded } from './dialog.js';
 import { button, clipped, el, facts, fill, scrolled, table } from './dom.js';
-import { count, moneyShort, now, priced, share, words } from './figures.js';
+import { count, money, moneyShort, now, priced, share, words } from './figures.js';
 import { bars } from './plot.js';
 
 const BY = ['day', 'tenant', 'site', 'kind', 'provider'];
 const LINES = ['asked', 'joined', 'cached', 'from_stock', 'paid', 'retried', 'recovered_by_poll', 'recovered_from_doubt', 'possible_doubles', 'wasted', 'dead'];
+/** What was spent in another currency, before the account had this one. */
+const spentBefore = ({ currency, cost_micros: micros, unpriced }) => micros === null ? `an amount of ${currency} that is not known` : `${unpriced ? 'at least ' : ''}${money(micros, currency)}`;
 /** Each sum of money, and the line that counts the answers that are missing from it. */
 const UNPRICED = { cost_micros: 'unpriced', wasted_micros: 'wasted_unpriced', saved_micros: undefined };
 const MONEY = Object.keys(UNPRICED);
@@ -108,6 +110,7 @@ export function books({ query }) {
         facts([['Asked', count(all.asked)], ['Paid', count(all.paid)], ['Not paid anew', `${count(free)} (${share(all.asked ? free / all.asked : 0)})`], ['Spent', sum('cost_micros')], ['Of that wasted', sum('wasted_micros')], ['Saved', sum('saved_micros')], ['Possible doubles', count(all.possible_doubles)], ['Dead', count(all.dead)]]),
         isEmpty ? el('p', { class: 'empty' }, 'Nobody has asked for anything in these days.') : [
           all.unpriced && all.cost_micros ? el('p', { class: 'hint' }, `The price of ${count(all.unpriced)} attempts that were or may have been charged is not known: callbacks say no price, some providers never do, and what was taken and never answered has none. Set [prices], and answers that come are counted.`) : null,
+          report.other_currencies.length ? el('p', { class: 'hint' }, `In other currencies: spent ${report.other_currencies.map(spentBefore).join(' and ')}. It is in none of these sums, which are in ${report.currency}.`) : null,
           plot(report),
           el('div', { class: 'head' }, el('h2', {}, 'In figures'), button('Download as CSV', () => save(report), { class: 'small' })),
           sheet(report),

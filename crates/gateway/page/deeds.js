@@ -4,7 +4,7 @@
 import { ask } from './ask.js';
 import { confirmed } from './dialog.js';
 import { el, facts, speak } from './dom.js';
-import { atLeast, count, millis, moment, money, notKnown, priced, words } from './figures.js';
+import { atLeast, count, isForeign, millis, moment, money, notKnown, priced, words } from './figures.js';
 import { CAUSES, REPLAYS } from './standing.js';
 
 const VERBS = { replay: 'Replay', drop: 'Drop' };
@@ -28,8 +28,16 @@ const isNotAllowed = (letter) => letter.on_replay === 'not_allowed';
 /** One that died only after its answer had come was paid for, whatever is known of the price. */
 export function spentOn(letter, given) {
   const { spent_micros: micros } = letter;
-  if (isInDoubt(letter)) return micros ? atLeast(money(micros), given) : notKnown();
-  return priced(micros, letter.unpriced, given);
+  const write = (sum) => money(sum, letter.currency);
+  if (isInDoubt(letter)) return micros ? atLeast(write(micros), given) : notKnown();
+  return priced(micros, letter.unpriced, { write, ...given });
+}
+
+/** The sum of what they cost, and how many prices are missing. What was counted in another currency is not known in this one. */
+function spentInAll(letters) {
+  const own = letters.filter((letter) => !isForeign(letter));
+  const unpriced = own.reduce((sum, letter) => sum + (letter.unpriced ?? 0), letters.length - own.length);
+  return [own.reduce((sum, letter) => sum + (letter.spent_micros ?? 0), 0), unpriced];
 }
 
 function spentOnAll(micros, unpriced, isInDoubt) {
@@ -86,7 +94,7 @@ export async function several(deed, letters) {
     content: [
       facts([
         ['Letters', count(letters.length)],
-        ['Spent so far', spentOnAll(letters.reduce((sum, letter) => sum + (letter.spent_micros ?? 0), 0), letters.reduce((sum, letter) => sum + (letter.unpriced ?? 0), 0), letters.some(isInDoubt))],
+        ['Spent so far', spentOnAll(...spentInAll(letters), letters.some(isInDoubt))],
         isReplay && ['Would pay', count(priceOf(letters).paying)],
         isReplay && ['What it costs', costWords(priceOf(letters))],
         isReplay && letters.some(isNotAllowed) && ['Refused, not allowed any more', count(letters.filter(isNotAllowed).length)],

@@ -23,13 +23,15 @@ export const countShort = (n) => (isNumber(n) ? (Math.abs(n) < 10_000 ? whole.fo
 export const rate = (n) => (isNumber(n) ? (n > 0 && n < 10 ? tenth.format(n) : countShort(n)) : NONE);
 export const share = (n) => (isNumber(n) ? percent.format(n) : NONE);
 
-/** The currency that all money is in, as the daemon names it. */
+/** The currency of the account, as the daemon names it. */
 let currency = '';
 export const setCurrency = (name) => { currency = name ?? ''; };
-const named = (amount) => (currency ? `${amount}\u00a0${currency}` : amount);
+const named = (amount, of = currency) => (of ? `${amount}\u00a0${of}` : amount);
 
-/** To the last digit that there is. */
-export const money = (micros) => (isNumber(micros) ? named(exact.format(micros / 1e6)) : NONE);
+/** To the last digit that there is. An amount that was counted in another currency keeps it. */
+export const money = (micros, of) => (isNumber(micros) ? named(exact.format(micros / 1e6), of) : NONE);
+/** Whether what an order cost was counted in another currency than the account has now. */
+export const isForeign = (order) => Boolean(order.currency && currency && order.currency !== currency);
 /** As much of it as says something at a glance. */
 export function moneyShort(micros) {
   if (!isNumber(micros)) return NONE;

@@ -39,16 +39,17 @@ const taken = (attempt) => attempt.accepted ? 'yes' : attempt.progress === 'faul
 /** It may have been paid for, and nobody has told so. */
 const isInDoubt = (attempt) => !attempt.made_for && !attempt.cost_micros && taken(attempt) === 'not known';
 /** What was refused cost nothing; what is being worked on has no cost yet; anything else without a cost has one that is not known. */
-function costOf(attempt) {
+function costOf(attempt, currency) {
   if (isInDoubt(attempt)) return notKnown();
   const isOpen = attempt.cost_micros === null && !attempt.unpriced;
   if (isOpen && attempt.accepted) return '–';
-  return priced(isOpen ? 0 : attempt.cost_micros, 0, { isShort: true });
+  return priced(isOpen ? 0 : attempt.cost_micros, 0, { isShort: true, write: (micros) => money(micros, currency) });
 }
 
 function spentOf(story) {
-  if (!story.attempts.some(isInDoubt)) return priced(story.spent_micros, story.unpriced);
-  return story.spent_micros ? atLeast(money(story.spent_micros)) : notKnown();
+  const write = (micros) => money(micros, story.currency);
+  if (!story.attempts.some(isInDoubt)) return priced(story.spent_micros, story.unpriced, { write });
+  return story.spent_micros ? atLeast(write(story.spent_micros)) : notKnown();
 }
 
 /** An address or a value may be as long as a page; then its beginning is enough until somebody wants all of it. */
@@ -59,11 +60,11 @@ function shortened(text) {
   return el('details', {}, el('summary', {}, `${chars.slice(0, LONG_CHARS).join('')}… (${count(chars.length)} characters)`), text);
 }
 
-function attempts(list) {
+function attempts(list, currency) {
   if (!list.length) return el('p', { class: 'soft' }, 'Nothing was submitted.');
   const heads = [{ name: 'No.', isRowHead: true }, { name: 'Sent' }, { name: 'Taken' }, { name: 'Came to' }, { name: 'Task' }, { name: 'Cost', number: true }, { name: 'For' }];
   return scrolled('Attempts', table('Attempts', heads, list.map((attempt) => [
-    String(attempt.number), at(attempt.sent_ms), taken(attempt), attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', costOf(attempt),
+    String(attempt.number), at(attempt.sent_ms), taken(attempt), attempt.reported ? `${words(attempt.progress)}, reported ${attempt.reported}` : words(attempt.progress), attempt.task ?? '–', costOf(attempt, currency),
     attempt.made_for ? orderLink(attempt.made_for) : 'this order',
   ])));
 }
@@ -150,7 +151,7 @@ export function order({ rest }) {
     ]));
     places.letter([story.letter, story.on_replay], () => letterOf(story, load));
     places.story([story.story, story.left_out], () => timeline(story));
-    places.attempts(story.attempts, attempts);
+    places.attempts(story.attempts, (list) => attempts(list, story.currency));
     places.params(story.params, params);
   }
 

@@ -10,6 +10,7 @@ pub(crate) use reading::is_his;
 use crate::account::AccountCache;
 use crate::hub::Hub;
 use crate::id::OrderId;
+use crate::money::in_currency;
 use crate::names::Names;
 use crate::once::Once;
 use crate::outbound::{BadCallback, Outbound};
@@ -452,8 +453,13 @@ impl Desk {
         })
     }
 
-    /// What was counted on these days, both included, by all nodes.
+    /// What was counted on these days, both included, by all nodes. Amounts in another currency than the node's are not known.
     pub async fn books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
+        Ok(in_currency(self.all_books(from, to).await?, self.engine().currency()))
+    }
+
+    /// The same with every amount, each in the currency of its line's account.
+    pub async fn all_books(&self, from: Day, to: Day) -> Result<Vec<(Line, Tally)>, StoreError> {
         match &self.inner.books {
             Some(store) => store.books(from, to).await,
             None => Ok(Vec::new()),

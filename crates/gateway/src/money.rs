@@ -1,9 +1,32 @@
 //! What the books say about money beyond what was counted: what an answer costs on the average, and what was saved because
 //! nobody had to buy it again. Pure sums, told in docs/books.md, and never told too high.
 
-use quittance_lifecycle::{Money, PriceSum, Tally};
+use quittance_lifecycle::{Money, PriceSum, Tally, currency_of, is_in_another_currency};
 use quittance_ports::Line;
 use std::collections::BTreeMap;
+
+/// Usage for a node whose money is in `currency`: every count stays, and amounts that were counted in another currency are not known.
+#[must_use]
+pub fn in_currency(mut books: Vec<(Line, Tally)>, currency: &str) -> Vec<(Line, Tally)> {
+    for (line, tally) in &mut books {
+        if is_in_another_currency(&line.account, currency) {
+            *tally = tally.in_another_currency();
+        }
+    }
+    books
+}
+
+/// What was counted in other currencies than `currency`, by currency.
+#[must_use]
+pub fn other_currencies(books: &[(Line, Tally)], currency: &str) -> BTreeMap<String, Tally> {
+    let mut others: BTreeMap<String, Tally> = BTreeMap::new();
+    for (line, tally) in books {
+        if let Some(other) = currency_of(&line.account).filter(|other| *other != currency) {
+            *others.entry(other.to_owned()).or_default() += *tally;
+        }
+    }
+    others
+}
 
 /// What an attempt that was charged has cost on the average; nothing, if nobody knows. One whose price is not known does not count.
 #[must_use]
@@ -53,7 +76,7 @@ mod tests {
             tenant: "anna".into(),
             kind: kind.into(),
             site: site.into(),
-            provider: "main".into(),
+            account: "main USD".into(),
         }
     }
 

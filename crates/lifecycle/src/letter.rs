@@ -2,9 +2,9 @@
 //! would do. Nothing here decides: what a replay does is asked of the life cycle itself.
 
 use crate::afterwards::Telling;
-use crate::answer::PriceSum;
+use crate::answer::{Money, PriceSum};
 use crate::event::Event;
-use crate::order::{DeadCause, Order, Phase, Progress};
+use crate::order::{Attempt, DeadCause, Order, Phase, Progress};
 use crate::policy::Policy;
 use crate::time::Timestamp;
 use crate::transition::{Decision, transition};
@@ -131,6 +131,27 @@ impl Order {
             }
         }
         spent
+    }
+
+    /// What is known of the cost, for the caller of this order: what its answer cost, also when that has expired. Without an
+    /// answer it is what was [spent](Self::spent), once the order is over; `None` while it is open.
+    #[must_use]
+    pub fn cost(&self) -> Option<PriceSum> {
+        let of = |cost: Option<Money>| {
+            let mut sum = PriceSum::default();
+            sum.add(cost);
+            sum
+        };
+        match &self.phase {
+            phase if phase.is_open() => None,
+            Phase::Solved { answer, .. } | Phase::Taken { answer, .. } => Some(of(answer.cost)),
+            Phase::Spoiled { .. } => {
+                let answered = |attempt: &&Attempt| attempt.progress == Progress::Answered;
+                let last = self.attempts.iter().filter(answered).max_by_key(|attempt| attempt.number);
+                Some(last.map_or_else(|| self.spent(), |attempt| of(attempt.cost)))
+            }
+            _ => Some(self.spent()),
+        }
     }
 
     /// The order as a dead letter, if it is one.

@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+pub mod account;
 pub mod afterwards;
 pub mod answer;
 pub mod backoff;
@@ -30,6 +31,7 @@ pub mod transition;
 #[cfg(test)]
 mod tests;
 
+pub use account::{account, currency_of, is_in_another_currency, provider_of};
 pub use afterwards::{Listener, Passing, Report, Telling};
 pub use answer::{Answer, Delivery, Goods, Money, PriceSum};
 pub use backoff::{Backoff, Jitter};

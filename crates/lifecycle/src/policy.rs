@@ -39,6 +39,9 @@ pub struct Policy {
     pub without_word: WithoutWord,
     /// What the provider charges for a task that it could not solve.
     pub unsolvable: Unsolvable,
+    /// Whether the account is in another currency now than when the order was placed. What the provider says of prices then says
+    /// nothing about the order's own money.
+    pub other_currency: bool,
     /// The longest that a submit may stay unreported before it is a doubt.
     pub submit_wait: Duration,
     /// The longest that a doubt waits for a callback.
@@ -83,6 +86,7 @@ impl Policy {
         callbacks: false,
         without_word: WithoutWord::Resubmit,
         unsolvable: Unsolvable::NotKnown,
+        other_currency: false,
         submit_wait: Duration::from_secs(30),
         unsure_wait: Duration::from_secs(180),
         doubt_least: Duration::from_secs(10),

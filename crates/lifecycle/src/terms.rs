@@ -154,8 +154,9 @@ pub struct Terms {
     pub collected_in: Duration,
     /// The place in a pool that its answer is to fill.
     pub slot: Option<Slot>,
-    /// Who is to solve it. The books are kept by it, too.
-    pub provider: String,
+    /// Who is to solve it, and the currency of the account there, as [`account`](crate::account::account) writes them. Usage is
+    /// kept by both.
+    pub account: String,
     /// What an answer of this kind costs by the price list, where the provider does not say; `None` if the list has no price.
     pub price: Option<Money>,
     /// What the caller who began this life calls that of which it is a part, or nothing.
@@ -270,7 +271,7 @@ impl Draft {
             takes_stock: kind.single_use && !self.no_stock && self.slot.is_none(),
             collected_in: self.collected_in,
             slot: self.slot,
-            provider: String::new(),
+            account: String::new(),
             price: None,
             trace: self.trace,
         };

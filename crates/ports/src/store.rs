@@ -74,7 +74,9 @@ pub struct Line {
     /// The [site](quittance_lifecycle::Terms::site), or [all of them](Self::ALL_SITES) once the day is no longer kept in
     /// detail.
     pub site: String,
-    pub provider: String,
+    /// Who was asked, and the currency that the amounts are in: see [`account`](quittance_lifecycle::account::account). To a store
+    /// it is one name; its columns call it the provider.
+    pub account: String,
 }
 
 impl Line {
@@ -88,13 +90,13 @@ impl Line {
 
     #[must_use]
     pub fn for_terms(terms: &Terms, at: Timestamp) -> Self {
-        let Terms { tenant, kind, site, provider, .. } = terms;
+        let Terms { tenant, kind, site, account, .. } = terms;
         Self {
             day: Day::of(at),
             tenant: tenant.clone(),
             kind: kind.clone(),
             site: site.clone(),
-            provider: provider.clone(),
+            account: account.clone(),
         }
     }
 }

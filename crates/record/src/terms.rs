@@ -32,6 +32,7 @@ mirror! { TermsRecord<'a> {
     takes_stock: bool,
     collected_in_ms: u64,
     slot: SlotRecord<'a>,
+    // The account: the provider's name, and the currency.
     provider: Text<'a>,
     price_micros: u64,
     trace: Text<'a>,
@@ -59,7 +60,7 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         takes_stock,
         collected_in,
         slot,
-        provider,
+        account,
         price,
         trace,
     } = terms;
@@ -82,7 +83,7 @@ pub fn encode_terms(terms: &Terms) -> Vec<u8> {
         takes_stock: (*takes_stock != *single_use).then_some(*takes_stock),
         collected_in_ms: span(*collected_in).filter(|span| *span > 0),
         slot: slot.as_ref().map(SlotRecord::of),
-        provider: written(provider),
+        provider: written(account),
         price_micros: price.map(|Money(micros)| micros),
         trace: written(trace),
     })
@@ -117,7 +118,7 @@ pub fn decode_terms(bytes: &[u8]) -> Result<Terms, RecordError> {
         collected_in: Duration::from_millis(found.collected_in_ms.unwrap_or_default()),
         site: found.site.map(Cow::into_owned).unwrap_or_default(),
         slot: found.slot.map(SlotRecord::read).transpose()?,
-        provider: found.provider.map(Cow::into_owned).unwrap_or_default(),
+        account: found.provider.map(Cow::into_owned).unwrap_or_default(),
         price: found.price_micros.map(Money),
         trace: found.trace.map(Cow::into_owned).unwrap_or_default(),
     })

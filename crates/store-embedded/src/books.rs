@@ -80,9 +80,9 @@ pub(crate) fn add(conn: &Connection, entries: &Entries) -> rusqlite::Result<()> 
         return Ok(());
     }
     let mut adder = Adder::new(conn, Tally::NAMES)?;
-    for (Line { day, tenant, kind, site, provider }, tally) in entries {
+    for (Line { day, tenant, kind, site, account }, tally) in entries {
         let counts = tally.lines().map(|(_, count)| count);
-        adder.add([&number(*day), tenant, kind, site, provider], counts)?;
+        adder.add([&number(*day), tenant, kind, site, account], counts)?;
     }
     Ok(())
 }
@@ -94,14 +94,14 @@ pub(crate) fn read(conn: &Connection, from: Day, to: Day) -> rusqlite::Result<Ve
     ))?;
     let rows = find.query_map([number(from), number(to)], |row| {
         let day = Day(row.get::<_, i64>(0)?.cast_unsigned());
-        let (tenant, kind, site, provider) = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
+        let (tenant, kind, site, account) = (row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?);
         let mut tally = Tally::default();
         for (name, column) in Tally::NAMES.iter().zip(KEY.len()..) {
             if let Some(line) = tally.line_mut(name) {
                 *line = count(row, column)?;
             }
         }
-        Ok((Line { day, tenant, kind, site, provider }, tally))
+        Ok((Line { day, tenant, kind, site, account }, tally))
     })?;
     rows.collect()
 }

@@ -18,7 +18,7 @@
 //! | `dead_letters` | order that waits for a person | key, tenant, kind, buried, cause, fault, code, attempts, doubles |
 //! | `story` | thing that happened to an order | key, number, at, what, attempt, entry (all of it, as JSON) |
 //! | `attempts` | attempt that an order remembers | key, number, sent, accepted, progress, task |
-//! | `books` | day, tenant, kind, site and provider | date, day, tenant, kind, site, provider, and every line of the books by its name |
+//! | `books` | day, tenant, kind, site and provider | date, day, tenant, kind, site, provider (with the currency of its account: `main USD`), and every line of the books by its name |
 //! | `pools` | pool | name, tenant, kind, version, sheet (all of it, as JSON) |
 //!
 //! The tables behind them are in `schema.sql`; the record of an order is JSON, in the format of `quittance-record`.

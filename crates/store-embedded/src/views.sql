@@ -53,8 +53,8 @@ SELECT lower(hex(o.key)) AS key, a.value ->> 'number' AS number,
        a.value ->> 'task' AS task
 FROM order_records AS o, json_each(iif(json_valid(o.record), o.record, '{}'), '$.attempts') AS a;
 
--- The books, by day (UTC), tenant, kind, site and provider, with every line by name. The site `*` stands for all of them, on
--- days that are no longer kept in detail.
+-- The books, by day (UTC), tenant, kind, site and provider (with the currency of its account: `main USD`), with every line by name.
+-- The site `*` stands for all of them, on days that are no longer kept in detail.
 DROP VIEW IF EXISTS books;
 CREATE VIEW books AS SELECT date(day * 86400, 'unixepoch') AS date, * FROM tallies;
 

@@ -62,13 +62,13 @@ impl<'a> Columns<'a> {
         let mut columns = Self::default();
         for (number, Contest { write, .. }) in (0..).zip(&batch.contests) {
             columns.push(number, write);
-            let Terms { tenant, kind, site, provider, .. } = &*write.order.terms;
-            let of = [tenant, kind, site, provider].map(String::as_str);
+            let Terms { tenant, kind, site, account, .. } = &*write.order.terms;
+            let of = [tenant, kind, site, account].map(String::as_str);
             columns.books.push(Some(number), Day::of(write.at), of, &write.tally);
         }
         for addition in &batch.additions {
-            let Line { day, tenant, kind, site, provider } = &addition.line;
-            columns.books.push(None, *day, [tenant, kind, site, provider], &addition.tally);
+            let Line { day, tenant, kind, site, account } = &addition.line;
+            columns.books.push(None, *day, [tenant, kind, site, account], &addition.tally);
         }
         columns
     }
@@ -94,7 +94,7 @@ impl<'a> Columns<'a> {
         let books = marks.shelved.map(|_| &*write.order.terms);
         self.kind.push(books.map(|terms| terms.kind.as_bytes()));
         self.site.push(books.map(|terms| terms.site.as_bytes()));
-        self.provider.push(books.map(|terms| terms.provider.as_bytes()));
+        self.provider.push(books.map(|terms| terms.account.as_bytes()));
     }
 
     /// In the order in which the statement counts them; `rest` stands behind the columns.

@@ -222,8 +222,8 @@ impl PostgresStore {
                     .map_err(|_| Trouble::Garbled("a name in the books is not text".into()))
             };
             let day = Day(column::<i64>(row, 0)?.cast_unsigned());
-            let (tenant, kind, site, provider) = (text(1)?, text(2)?, text(3)?, text(4)?);
-            let line = Line { day, tenant, kind, site, provider };
+            let (tenant, kind, site, account) = (text(1)?, text(2)?, text(3)?, text(4)?);
+            let line = Line { day, tenant, kind, site, account };
             let mut amount = Tally::default();
             // What a later version counts is none of ours.
             let Some(place) = amount.line_mut(column(row, 5)?) else { continue };

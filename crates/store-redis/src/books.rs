@@ -46,8 +46,8 @@ pub(crate) fn keep_until(day: Day) -> String {
 /// What every field of a line begins with: with lengths in front, so that no two lines are written alike, whatever
 /// tenants, kinds, sites and providers are called.
 pub(crate) fn line_name(line: &Line) -> String {
-    let Line { tenant, kind, site, provider, .. } = line;
-    [tenant, kind, site, provider].map(|part| format!("{}:{part}:", part.len())).concat()
+    let Line { tenant, kind, site, account, .. } = line;
+    [tenant, kind, site, account].map(|part| format!("{}:{part}:", part.len())).concat()
 }
 
 /// A line, and the name behind it. One that was written before there were providers ends with the site; no name looks like
@@ -56,9 +56,9 @@ pub(crate) fn read_field(day: Day, text: &str) -> Option<(Line, &str)> {
     let (tenant, rest) = read_part(text)?;
     let (kind, rest) = read_part(rest)?;
     let (site, rest) = read_part(rest)?;
-    let (provider, name) = read_part(rest).unwrap_or(("", rest));
-    let [tenant, kind, site, provider] = [tenant, kind, site, provider].map(str::to_owned);
-    Some((Line { day, tenant, kind, site, provider }, name))
+    let (account, name) = read_part(rest).unwrap_or(("", rest));
+    let [tenant, kind, site, account] = [tenant, kind, site, account].map(str::to_owned);
+    Some((Line { day, tenant, kind, site, account }, name))
 }
 
 fn read_part(text: &str) -> Option<(&str, &str)> {
@@ -152,7 +152,7 @@ mod tests {
         let parts = names.len().pow(4);
         for n in 0..parts {
             let part = |place: u32| names[n / names.len().pow(place) % names.len()].to_owned();
-            let line = Line { day: Day(1), tenant: part(0), kind: part(1), site: part(2), provider: part(3) };
+            let line = Line { day: Day(1), tenant: part(0), kind: part(1), site: part(2), account: part(3) };
             let written = format!("{}asked", line_name(&line));
             assert_eq!(read_field(Day(1), &written), Some((line, "asked")));
         }
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_line_that_was_written_before_there_were_providers_has_none() {
         let (tenant, kind, site) = ("ann".into(), "riddle".into(), "1:a".into());
-        let line = Line { day: Day(1), tenant, kind, site, provider: String::new() };
+        let line = Line { day: Day(1), tenant, kind, site, account: String::new() };
         assert_eq!(read_field(Day(1), "3:ann:6:riddle:3:1:a:from_stock"), Some((line, "from_stock")));
     }
 }

@@ -77,8 +77,8 @@ impl Layout {
 
     /// Where a line is kept that belongs to no order: the same wherever it is counted, and not all in one place.
     pub(crate) fn partition_of_line(&self, line: &Line) -> u16 {
-        let Line { tenant, kind, site, provider, .. } = line;
-        let bytes = [tenant, kind, site, provider].into_iter().flat_map(|part| part.bytes());
+        let Line { tenant, kind, site, account, .. } = line;
+        let bytes = [tenant, kind, site, account].into_iter().flat_map(|part| part.bytes());
         let sum = bytes.fold(0_u16, |sum, byte| sum.wrapping_mul(31).wrapping_add(u16::from(byte)));
         sum % self.partitions
     }

@@ -110,7 +110,7 @@ fn about(order: &Order) -> Vec<(&'static str, String)> {
         ("quittance.kind", legible(&terms.kind)),
         ("quittance.tenant", legible(&terms.tenant)),
         ("quittance.site", legible(&terms.site)),
-        ("quittance.provider", legible(&terms.provider)),
+        ("quittance.provider", legible(terms.provider())),
         ("quittance.life", order.life.to_string()),
     ];
     all.into_iter().filter(|(_, value)| !value.is_empty()).collect()
@@ -167,7 +167,7 @@ fn spans_of_attempt(order: &Order, whole: &Span, number: u32, rest: &[Entry]) ->
     let replied = its_beats.clone().next();
     // What was in doubt may have answered after all: the last word counts.
     let end = its_beats.clone().rfind(|entry| is_end(&entry.beat));
-    let provider = || vec![("quittance.provider", legible(&order.terms.provider))];
+    let provider = || vec![("quittance.provider", legible(order.terms.provider()))];
     let task = order.attempt(number).and_then(|attempt| order.task_of(attempt));
     let attempt = Span {
         id: id_of(order, Role::Attempt { number }),

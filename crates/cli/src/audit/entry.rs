@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Page {
-    /// What every cost is in.
+    /// The currency of the account now.
     pub(super) currency: String,
     /// As they are, for whoever wants them so.
     pub(super) entries: Vec<Map<String, Value>>,
@@ -32,6 +32,9 @@ pub(super) struct Entry {
     pub(super) state: String,
     /// `None`: not known, or it is being worked on.
     pub(super) cost_micros: Option<u64>,
+    /// What its cost is in; empty if the daemon is too old to say it.
+    #[serde(default)]
+    pub(super) currency: String,
     /// It was charged, or may have been, and the price is not known.
     pub(super) unpriced: bool,
     pub(super) who: String,
@@ -39,8 +42,14 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    pub(super) fn read(told: &Map<String, Value>) -> Result<Self, String> {
-        Self::deserialize(told).map_err(|error| format!("an entry of the audit makes no sense: {error}"))
+    /// One without a currency of its own is in that of the account.
+    pub(super) fn read(told: &Map<String, Value>, currency: &str) -> Result<Self, String> {
+        let mut entry = Self::deserialize(told)
+            .map_err(|error| format!("an entry of the audit makes no sense: {error}"))?;
+        if entry.currency.is_empty() {
+            currency.clone_into(&mut entry.currency);
+        }
+        Ok(entry)
     }
 
     /// Whether the provider is known to have taken it.
@@ -58,21 +67,25 @@ impl Entry {
     }
 
     /// An entry as the API has it, for a program that reads line by line: its cost has its currency beside it.
-    pub(super) fn json(told: &Map<String, Value>, currency: &str) -> String {
+    pub(super) fn json(&self, told: &Map<String, Value>) -> String {
         let mut told = told.clone();
-        told.insert("currency".to_owned(), Value::from(currency));
+        told.insert("currency".to_owned(), Value::from(self.currency.as_str()));
         format!("{}\n", Value::Object(told))
     }
 
-    fn cost(&self) -> String {
+    /// The heading names `currency`; a cost in another one names its own.
+    fn cost(&self, currency: &str) -> String {
         match self.cost_micros {
+            Some(micros) if self.currency != currency => {
+                money::named(Money(micros), &harmless(&self.currency))
+            }
             Some(micros) => money::render(Money(micros)),
             None if self.unpriced => "not known".into(),
             None => "-".into(),
         }
     }
 
-    pub(super) fn line(&self) -> String {
+    pub(super) fn line(&self, currency: &str) -> String {
         let task = self.task.as_ref().map(|task| format!(", task {}", harmless(task))).unwrap_or_default();
         let site = if self.site.is_empty() { "-" } else { &self.site };
         let double =
@@ -80,7 +93,7 @@ impl Entry {
         format!(
             "{}  {:>9}  {:<8}  {} {} {} {}, attempt {}{task}: {}{double}; answer to {}\n",
             harmless(&self.sent_at),
-            self.cost(),
+            self.cost(currency),
             self.state.replace('_', " "),
             self.order(),
             harmless(&self.tenant),
@@ -112,7 +125,7 @@ impl Entry {
         ])
     }
 
-    pub(super) fn row(&self, currency: &str) -> String {
+    pub(super) fn row(&self) -> String {
         csv::row([
             self.sent_at.as_str(),
             &self.key,
@@ -125,7 +138,7 @@ impl Entry {
             &self.state,
             &self.cost_micros.map(|micros| money::render(Money(micros))).unwrap_or_default(),
             &self.cost_micros.map(|micros| micros.to_string()).unwrap_or_default(),
-            currency,
+            &self.currency,
             &self.why,
             &self.who,
             if self.possible_double { "true" } else { "false" },
@@ -146,16 +159,16 @@ pub(super) mod tests {
             "sent_ms": 1_794_837_600_000_u64, "why": "the first of the order", "state": "answered", "cost": "0.00299",
             "cost_micros": 2990, "unpriced": false, "who": "anna, and whoever joined", "taken_by": null, "possible_double": false,
         });
-        Entry::read(told.as_object().unwrap()).unwrap()
+        Entry::read(told.as_object().unwrap(), "USD").unwrap()
     }
 
     #[test]
     fn an_entry_is_one_line_whatever_its_words_are() {
         let evil = Entry { site: "a\u{1b}[2J\nb".into(), task: Some("=1+1".into()), ..answered("7") };
-        assert_eq!(evil.line().matches('\n').count(), 1);
-        assert!(!evil.line().contains('\u{1b}') && evil.row("USD").contains("'=1+1"), "{}", evil.row("USD"));
-        assert_eq!(evil.row("USD").matches('\n').count(), 1);
-        let line = answered("7").line();
+        assert_eq!(evil.line("USD").matches('\n').count(), 1);
+        assert!(!evil.line("USD").contains('\u{1b}') && evil.row().contains("'=1+1"), "{}", evil.row());
+        assert_eq!(evil.row().matches('\n').count(), 1);
+        let line = answered("7").line("USD");
         let (begin, rest) = line.split_once("  answered  ").unwrap();
         assert_eq!(begin, "2026-11-16T14:00:00.000Z    0.00299");
         assert_eq!(
@@ -165,10 +178,17 @@ pub(super) mod tests {
         );
         let told = json!({ "cost": "0.00299" });
         assert_eq!(
-            Entry::json(told.as_object().unwrap(), "EUR"),
-            "{\"cost\":\"0.00299\",\"currency\":\"EUR\"}\n"
+            answered("7").json(told.as_object().unwrap()),
+            "{\"cost\":\"0.00299\",\"currency\":\"USD\"}\n"
         );
         let columns = |line: String| csv::read(&line).unwrap().len();
-        assert_eq!(columns(Entry::heading()), columns(evil.row("USD")));
+        assert_eq!(columns(Entry::heading()), columns(evil.row()));
+    }
+
+    #[test]
+    fn a_cost_in_another_currency_than_the_accounts_names_its_own() {
+        let line = answered("7").line("EUR");
+        assert!(line.contains("  0.00299 USD  answered"), "{line}");
+        assert!(answered("7").row().contains(",2990,USD,"), "{}", answered("7").row());
     }
 }

@@ -42,8 +42,10 @@ fn in_all(cost: PriceSum) -> String {
 impl Summary {
     pub(super) fn add(&mut self, entry: &Entry) {
         self.paid += u64::from(entry.is_known());
+        // What is free is free in every currency; any other cost in another currency is not known in this one.
+        let is_ours = |cost: &Money| *cost == Money(0) || entry.currency == self.currency;
         if entry.unpriced || entry.cost_micros.is_some() {
-            self.cost.add(entry.cost_micros.map(Money));
+            self.cost.add(entry.cost_micros.map(Money).filter(is_ours));
         }
         self.doubles += u64::from(entry.possible_double);
         *self.by_state.entry(entry.state.clone()).or_default() += 1;
@@ -199,7 +201,7 @@ mod tests {
     use super::*;
 
     fn summary(books: &Value) -> Summary {
-        let mut summary = Summary::default();
+        let mut summary = Summary { currency: "USD".into(), ..Summary::default() };
         summary.add(&answered("1"));
         summary.add(&Entry { state: "in_doubt".into(), cost_micros: None, task: None, ..answered("") });
         summary.books = Sums::of(books.as_object().unwrap().clone());
@@ -233,6 +235,14 @@ mod tests {
         assert!(summed["cost_micros"].is_null() && summed["books"]["cost_micros"].is_null(), "{summed}");
         let text = summary.text(Day(0), Day(0));
         assert!(text.contains("1 of them, price not known, by orders"), "{text}");
+    }
+
+    #[test]
+    fn a_cost_in_another_currency_is_in_no_sum_and_not_known() {
+        let mut summary = Summary { currency: "EUR".into(), ..Summary::default() };
+        summary.add(&answered("1"));
+        let summed = &summary.json(Day(0), Day(0))["summary"];
+        assert!(summed["cost_micros"].is_null() && summed["unpriced"] == 1, "{summed}");
     }
 
     #[test]

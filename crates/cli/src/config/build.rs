@@ -142,6 +142,8 @@ fn policy(effective: &Effective) -> Policy {
         },
         // Set by the provider, whose dialect says it.
         unsolvable: Policy::DEFAULT.unsolvable,
+        // Set by the engine, for each order.
+        other_currency: Policy::DEFAULT.other_currency,
         submit_wait: effective.span("timing.submit_wait"),
         unsure_wait: effective.span("timing.unsure_wait"),
         doubt_least: effective.span("timing.doubt_least"),

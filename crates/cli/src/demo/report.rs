@@ -171,7 +171,7 @@ impl Report {
         if self.breaches.is_empty() {
             page.styled("Every promise held, and the payments in the books equal the ledger.", GOOD);
             page.paragraph(
-                "Next: `quittance sim` is a provider to play with, `quittance config show` a file to begin with, and \
+                "Next: `quittance sim` is a provider to play with, `quittance init` writes a file to begin with, and \
                  `quittance doctor` tells what is missing. README.md has more.",
             );
         } else {

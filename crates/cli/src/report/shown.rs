@@ -33,6 +33,20 @@ fn shown(name: &str) -> String {
     if name.is_empty() { "-".to_owned() } else { harmless(name) }
 }
 
+/// Amounts keep the currency in which they were counted.
+fn in_other_currencies(report: &Report) -> String {
+    let amounts = report.other_currencies.iter().map(|(currency, spent)| spent.words(&harmless(currency)));
+    let amounts: Vec<String> = amounts.collect();
+    match amounts.is_empty() {
+        true => String::new(),
+        false => format!(
+            "\nIn other currencies: spent {}. It is in none of the sums above, which are in {}.\n",
+            amounts.join(" and "),
+            harmless(&report.currency)
+        ),
+    }
+}
+
 pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) -> String {
     let currency = match report.currency.as_str() {
         "" => String::new(),
@@ -55,6 +69,7 @@ pub(super) fn text(report: &Report, from: Day, to: Day, width: Option<usize>) ->
             )
         }
     };
+    let unpriced = unpriced + &in_other_currencies(report);
     if report.by.is_empty() {
         return heading + &in_full(&report.all) + &unpriced;
     }
@@ -249,6 +264,17 @@ mod tests {
             "{text}"
         );
         assert!(text.starts_with("1970-01-02, in UTC; money in EUR\n"), "{text}");
+    }
+
+    #[test]
+    fn what_was_spent_in_another_currency_keeps_it_and_is_in_no_sum() {
+        let other = json!({ "currency": "USD", "spent": "0.00299", "cost_micros": 2990, "unpriced": 0 });
+        let all = json!({ "asked": 1, "solved": 1, "unpriced": 1, "cost_micros": null });
+        let told = json!({ "currency": "EUR", "all": all, "rows": [], "other_currencies": [other] });
+        let text = text(&Report::read(told, &[]).unwrap(), Day(1), Day(1), None);
+        let words =
+            "In other currencies: spent 0.00299 USD. It is in none of the sums above, which are in EUR.";
+        assert!(text.contains(words), "{text}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::By;
 use crate::config::money;
-use quittance::lifecycle::Money;
+use quittance::lifecycle::{Money, PriceSum};
 use serde_json::{Map, Value};
 
 /// Sums of the books, by their names.
@@ -73,6 +73,18 @@ pub(super) struct Report {
     pub(super) all: Sums,
     pub(super) rows: Vec<Row>,
     pub(super) left_out: u64,
+    /// What was spent in other currencies, by currency. It is in no sum.
+    pub(super) other_currencies: Vec<(String, PriceSum)>,
+}
+
+/// What a report says of other currencies.
+fn other_currencies(told: &Map<String, Value>) -> Vec<(String, PriceSum)> {
+    let number = |other: &Value, name: &str| other[name].as_u64().unwrap_or_default();
+    let spent = |other: &Value| {
+        let currency = other["currency"].as_str().unwrap_or_default().to_owned();
+        (currency, PriceSum { sum: Money(number(other, "cost_micros")), unpriced: number(other, "unpriced") })
+    };
+    told.get("other_currencies").and_then(Value::as_array).into_iter().flatten().map(spent).collect()
 }
 
 impl Report {
@@ -94,6 +106,7 @@ impl Report {
         let left_out = told.get("left_out").and_then(Value::as_u64).unwrap_or_default();
         let rows = rows.into_iter().map(row).collect::<Result<_, _>>()?;
         let currency = told.get("currency").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Ok(Self { by: by.to_vec(), currency, all: Sums(all), rows, left_out })
+        let other_currencies = other_currencies(&told);
+        Ok(Self { by: by.to_vec(), currency, all: Sums(all), rows, left_out, other_currencies })
     }
 }

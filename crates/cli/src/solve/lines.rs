@@ -6,6 +6,7 @@ use crate::config::Config;
 use crate::exit::{Exit, Trouble};
 use crate::{node, outcome, output, tenant};
 use base64::Engine as _;
+use quittance::gateway::money::in_currency;
 use quittance::lifecycle::Tally;
 use quittance::{Day, Order, Quittance, SolveError, Which};
 use serde::Deserialize;
@@ -324,12 +325,18 @@ async fn until_settled(node: &Quittance) {
 async fn summary(node: &Quittance) -> Result<Map<String, Value>, Trouble> {
     let mut books = Tally::default();
     let lines = node.books(Day(0), Day(u64::MAX)).await.map_err(|error| Trouble::of(Exit::Store, &error))?;
-    for (_, tally) in lines {
+    for (_, tally) in in_currency(lines, node.currency()) {
         books += tally;
     }
     let mut fields = Map::new();
-    let lines: Map<String, Value> = books.lines().map(|(name, count)| (name.into(), json!(count))).collect();
+    let mut lines: Map<String, Value> =
+        books.lines().map(|(name, count)| (name.into(), json!(count))).collect();
+    // A sum of which nothing is known is `null`, and not 0.
+    for (name, sum) in [("cost_micros", books.spent()), ("wasted_micros", books.wasted_cost())] {
+        lines.insert(name.into(), json!(sum.known().map(|sum| sum.0)));
+    }
     fields.insert("books".into(), Value::Object(lines));
+    fields.insert("currency".into(), json!(node.currency()));
     let (forged, senseless) = node.strange_callbacks();
     fields.insert("forged_callbacks".into(), json!(forged));
     fields.insert("senseless_callbacks".into(), json!(senseless));

@@ -193,7 +193,7 @@ mod tests {
             tenant: "default".into(),
             kind: "turnstile".into(),
             site: site.into(),
-            provider: "main".into(),
+            account: "main USD".into(),
         };
         let told = json!({
             "from": "2026-11-16", "to": "2026-11-16", "all": {}, "pools": [], "left_out": 0,

@@ -22,9 +22,9 @@ const ALL: [&str; 14] = [
 #[test]
 fn config_check_passes_on_what_init_writes() {
     let house = House::new();
-    let said = house.run(&ALL).exits(0);
-    assert_eq!(said.out, "wrote quittance.toml\n");
-    for step in ["export SOLVER_KEY=", "quittance config check", "quittance doctor", "quittance serve"] {
+    let said = house.run(&ALL).exits(1);
+    assert!(said.out.starts_with("wrote quittance.toml\n"), "{}", said.out);
+    for step in ["export SOLVER_KEY=", "quittance doctor", "quittance serve"] {
         assert!(said.err.contains(step), "{step}: {}", said.err);
     }
     assert!(!said.err.contains("paid for twice"), "{}", said.err);
@@ -46,7 +46,7 @@ fn config_check_passes_on_what_init_writes() {
 #[test]
 fn without_a_public_url_the_file_and_the_command_say_what_that_costs() {
     let house = House::new();
-    let said = house.run(&["init", "--profile", "captchaai"]).exits(0);
+    let said = house.run(&["init", "--profile", "captchaai"]).exits(1);
     let file = std::fs::read_to_string(house.path("quittance.toml")).unwrap();
     for text in [&said.err, &file.replace("\n# ", " ")] {
         assert!(text.contains("submitted again by default, and may be paid for twice"), "{text}");
@@ -59,7 +59,7 @@ fn without_a_public_url_the_file_and_the_command_say_what_that_costs() {
 #[test]
 fn init_overwrites_nothing_and_refuses_what_no_command_could_read() {
     let house = House::new();
-    house.run(&ALL).exits(0);
+    house.run(&ALL).exits(1);
     let before = std::fs::read(house.path("quittance.toml")).unwrap();
     let said = house.run(&ALL).exits(3);
     assert!(said.err.contains("is there already") && said.out.is_empty(), "{}", said.err);
@@ -77,4 +77,16 @@ fn init_overwrites_nothing_and_refuses_what_no_command_could_read() {
     let left: Vec<_> =
         std::fs::read_dir(house.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["quittance.toml"]);
+}
+
+/// A failing check does not undo the file, and each finding says what is left to do.
+#[test]
+fn init_runs_doctor_and_says_what_is_left_to_do() {
+    let house = House::new();
+    let said = house.run(&["init", "--profile", "captchaai", "--allow", "*"]).exits(1);
+    assert!(said.out.contains("BAD") && said.out.contains("CAPTCHAAI_API_KEY"), "{}", said.out);
+    assert!(said.out.contains("every site may be automated"), "{}", said.out);
+    assert!(said.err.contains("Warning: `*` allows every site to be automated"), "{}", said.err);
+    assert!(said.err.contains("Fix what is marked BAD above"), "{}", said.err);
+    assert!(house.path("quittance.toml").exists());
 }

@@ -35,7 +35,7 @@ impl Engine {
     pub(super) fn price_basis(&self, terms: &Terms) -> u64 {
         let list_price = terms.price.map_or_else(String::new, |price| price.to_string());
         let mut digest = Sha256::new().chain_update(terms.target.0);
-        for part in [&terms.kind, &terms.provider, &self.settings.currency, &list_price] {
+        for part in [&terms.kind, &terms.account, &list_price] {
             digest = digest.chain_update((part.len() as u64).to_le_bytes()).chain_update(part.as_bytes());
         }
         let digest: [u8; 32] = digest.finalize().into();
@@ -131,7 +131,7 @@ pub(super) fn settle(sheet: &mut PoolSheet, place: usize, order: Option<&Order>)
     expected.add(reserved.price);
     let mut sum = sheet.spent.sum().since(&expected);
     if let Some(order) = order {
-        sum += order.spent();
+        sum += order.spent_in(&sheet.currency);
     }
     (sheet.spent.money, sheet.spent.unpriced) = (sum.sum, sum.unpriced);
     let is_bought =

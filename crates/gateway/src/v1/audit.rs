@@ -78,7 +78,7 @@ impl FromRequestParts<Room> for Asked {
 
 #[derive(Serialize, ToSchema)]
 pub(super) struct Audit {
-    /// What every cost is in.
+    /// The currency of the account now; each entry has that of its own cost.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
     /// In the order of their orders' keys.
@@ -119,6 +119,9 @@ pub(super) struct PaidAttempt {
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
     cost: Option<String>,
     cost_micros: Option<u64>,
+    /// What its cost is in.
+    #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
+    currency: String,
     /// It was charged, or may have been, and the price is not known.
     unpriced: bool,
     /// Who got the answer.
@@ -131,7 +134,7 @@ pub(super) struct PaidAttempt {
 }
 
 impl PaidAttempt {
-    fn of(order: &Order, paid: Paid) -> Self {
+    fn of(order: &Order, paid: Paid, currency: &str) -> Self {
         let terms = &order.terms;
         let taken_by = match &paid.who {
             Who::Taker(by) => Some(by.to_string()),
@@ -143,7 +146,7 @@ impl PaidAttempt {
             tenant: terms.tenant.clone(),
             kind: terms.kind.clone(),
             site: terms.site.clone(),
-            provider: terms.provider.clone(),
+            provider: terms.provider().to_owned(),
             attempt: paid.attempt,
             task: paid.task,
             sent_at: rfc3339(paid.sent),
@@ -152,6 +155,7 @@ impl PaidAttempt {
             state: paid.state.name(),
             cost: paid.cost.map(decimal),
             cost_micros: paid.cost.map(|cost| cost.0),
+            currency: terms.currency(currency).to_owned(),
             unpriced: paid.is_unpriced,
             who: paid.who.words(&terms.tenant),
             taken_by,
@@ -187,7 +191,7 @@ impl Room {
                         continue;
                     }
                     self.follow(&mut paid).await?;
-                    entries.push(PaidAttempt::of(&order, paid));
+                    entries.push(PaidAttempt::of(&order, paid, &currency));
                 }
             }
             if is_last {

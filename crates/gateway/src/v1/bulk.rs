@@ -326,7 +326,7 @@ impl Room {
         };
         let Some(letter) = found.order.letter() else { return };
         told.letters += 1;
-        money.spent += letter.spent;
+        money.spent += found.order.spent_in(&told.currency);
         *told.by_cause.entry(letter.cause.name()).or_default() += 1;
         let engine = self.desk.engine();
         let replay = engine.on_replay(&found.order).filter(|_| deed == Deed::Replay);

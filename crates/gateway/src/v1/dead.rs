@@ -96,7 +96,13 @@ impl Room {
             Applied::Advanced { now, .. } | Applied::Act { now, .. } => {
                 Ok(super::json(StatusCode::OK, &Found::of(&now.order, self.desk.clock().now())))
             }
-            Applied::Ignored { .. } => Err(Code::NotDead.plain()),
+            Applied::Ignored { now, .. } => {
+                let (key, phase) = (now.order.key, now.order.phase.name());
+                let why = format!(
+                    "Order {key} is {phase}, and waits for no person. GET /v1/admin/dead lists the dead letters."
+                );
+                Err(Code::NotDead.because(why))
+            }
             Applied::Missing => Err(Code::UnknownOrder.plain()),
         }
     }

@@ -98,7 +98,7 @@ impl Found {
             tenant: order.terms.tenant.clone(),
             site: order.terms.site.clone(),
             page,
-            provider: order.terms.provider.clone(),
+            provider: order.terms.provider().to_owned(),
         }
     }
 }
@@ -119,7 +119,7 @@ impl Letter {
             dead_ms: letter.since.as_millis(),
             spent_micros: letter.spent.known().map(|spent| spent.0),
             unpriced: letter.spent.unpriced,
-            currency: engine.currency().to_owned(),
+            currency: order.terms.currency(engine.currency()).to_owned(),
             possible_doubles: order.possible_doubles,
             on_replay: engine.on_replay(order).map(quittance_lifecycle::OnReplay::name),
             price_micros: engine

@@ -10,7 +10,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use quittance_engine::{Engine, PoolShown, ProviderState};
-use quittance_lifecycle::{PriceSum, Tally, Timestamp};
+use quittance_lifecycle::{PriceSum, Tally, Timestamp, provider_of};
 use quittance_ports::{Account, AlertNote, Census, Day, Demand, LevelShown, Line};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -168,8 +168,9 @@ fn pools_now(pools: &[PoolShown], now: Timestamp) -> Vec<(String, PoolNow)> {
 fn by_kind(books: Vec<(Line, Tally)>, today: Day) -> BTreeMap<(String, String), Tally> {
     let mut kinds: BTreeMap<_, Tally> = BTreeMap::new();
     for (line, tally) in books {
-        let counted =
-            kinds.entry((quittance_catalog::label(&line.kind).to_owned(), line.provider)).or_default();
+        let counted = kinds
+            .entry((quittance_catalog::label(&line.kind).to_owned(), provider_of(&line.account).to_owned()))
+            .or_default();
         if line.day == today {
             *counted += tally;
         }

@@ -2,21 +2,27 @@
 //! cost lately, and by the price on record where nobody has paid for one.
 
 use super::Room;
-use quittance_lifecycle::{Money, Order};
+use quittance_lifecycle::{Money, Order, is_in_another_currency};
 use quittance_ports::{Day, StoreError};
 use std::collections::BTreeMap;
 
 /// For so many days the books are asked what an answer costs.
 const DAYS: u64 = 7;
 
-/// By kind.
-pub(super) struct Prices(BTreeMap<String, Money>);
+/// Prices by kind, in the node's currency.
+pub(super) struct Prices {
+    by_kind: BTreeMap<String, Money>,
+    currency: String,
+}
 
 impl Prices {
-    /// What replaying it costs if it pays; `None` if no price is known. The price list's price is the least.
+    /// What replaying it costs if it pays; `None` if no price is known in the order's currency. The price list's price is the least.
     pub(super) fn of(&self, order: &Order) -> Option<Money> {
         let terms = &order.terms;
-        self.0.get(&terms.kind).copied().max(terms.price)
+        if is_in_another_currency(&terms.account, &self.currency) {
+            return None;
+        }
+        self.by_kind.get(&terms.kind).copied().max(terms.price)
     }
 }
 
@@ -31,6 +37,7 @@ impl Room {
             *answers = answers.saturating_add(tally.priced);
         }
         let known = sums.into_iter().filter(|(_, (cost, answers))| *cost > 0 && *answers > 0);
-        Ok(Prices(known.map(|(kind, (cost, answers))| (kind, Money(cost.div_ceil(answers)))).collect()))
+        let by_kind = known.map(|(kind, (cost, answers))| (kind, Money(cost.div_ceil(answers)))).collect();
+        Ok(Prices { by_kind, currency: self.desk.engine().currency().to_owned() })
     }
 }

@@ -4,15 +4,17 @@
 use super::Room;
 use super::caller::Operator;
 use super::days::read_days;
-use super::moment::date_text;
+use super::moment::{date_text, decimal};
 use super::orders::store_trouble;
 use super::problem::{Refused, problems};
 use super::sums::Sums;
+use crate::money::{in_currency, other_currencies};
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use hyper::StatusCode;
+use quittance_lifecycle::{Tally, provider_of};
 use quittance_ports::{Day, Line};
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -52,7 +54,7 @@ impl By {
             Self::Tenant => line.tenant.clone(),
             Self::Site => line.site.clone(),
             Self::Kind => line.kind.clone(),
-            Self::Provider => line.provider.clone(),
+            Self::Provider => provider_of(&line.account).to_owned(),
         }
     }
 }
@@ -123,10 +125,38 @@ pub(super) struct Report {
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
     all: Sums,
+    /// What was spent in other currencies before the account had this one. It is in no sum: the attempts are among the `unpriced`.
+    other_currencies: Vec<OtherCurrency>,
     /// Those that cost the most first, and then those that were asked for most.
     rows: Vec<Row>,
     /// How many rows more there are.
     left_out: usize,
+}
+
+/// Amounts that were counted in another currency than the account has now.
+#[derive(Serialize, ToSchema)]
+pub(super) struct OtherCurrency {
+    #[schema(pattern = "^[A-Z]{3}$", example = "EUR")]
+    currency: String,
+    #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$")]
+    spent: Option<String>,
+    cost_micros: Option<u64>,
+    /// How many attempts were or may have been charged at a price that is not known: they are not in `spent`.
+    unpriced: u64,
+    wasted_micros: Option<u64>,
+}
+
+impl OtherCurrency {
+    fn of((currency, tally): (String, Tally)) -> Self {
+        let spent = tally.spent();
+        Self {
+            currency,
+            spent: spent.known().map(decimal),
+            cost_micros: spent.known().map(|spent| spent.0),
+            unpriced: spent.unpriced,
+            wasted_micros: tally.wasted_cost().known().map(|wasted| wasted.0),
+        }
+    }
 }
 
 /// What was counted for one day, tenant, site, kind, provider, or what was asked for of these.
@@ -179,7 +209,10 @@ pub(super) async fn report(
     _: Operator,
     Asked { from, to, by }: Asked,
 ) -> Result<Response, Refused> {
-    let books = room.desk.books(from, to).await.map_err(|error| store_trouble(&error))?;
+    let books = room.desk.all_books(from, to).await.map_err(|error| store_trouble(&error))?;
+    let currency = room.desk.engine().currency().to_owned();
+    let others = other_currencies(&books, &currency).into_iter().map(OtherCurrency::of).collect();
+    let books = in_currency(books, &currency);
     let mut all = Sums::default();
     let mut rows: BTreeMap<Vec<String>, Sums> = BTreeMap::new();
     for (line, sums) in Sums::of(&books) {
@@ -193,8 +226,7 @@ pub(super) async fn report(
     let left_out = rows.len().saturating_sub(ROWS_MAX);
     rows.truncate(ROWS_MAX);
     let rows = rows.into_iter().map(|(names, sums)| Row::of(&by, names, sums)).collect();
-    let currency = room.desk.engine().currency().to_owned();
     let (from, to) = (date_text(from.0), date_text(to.0));
-    let report = Report { from, to, by, currency, all, rows, left_out };
+    let report = Report { from, to, by, currency, all, other_currencies: others, rows, left_out };
     Ok(super::json(StatusCode::OK, &report))
 }

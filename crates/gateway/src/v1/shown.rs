@@ -117,10 +117,13 @@ pub(super) struct OrderInFull {
     expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_in_ms: Option<u64>,
-    /// What the answer cost, in `currency`; `null` if there is no answer, or if its price is not known.
+    /// What the answer cost, in `currency`, also when it has expired; of an order without an answer, what its attempts cost.
+    /// `null` if that is not known, and while the order is pending.
     #[schema(pattern = "^[0-9]+(\\.[0-9]{1,6})?$", example = "0.00299")]
     cost: Option<String>,
     cost_micros: Option<u64>,
+    /// How many prices are missing from `cost`: something was charged, or may have been, at a price that is not known.
+    unpriced: u64,
     /// What the cost is in.
     #[schema(pattern = "^[A-Z]{3}$", example = "USD")]
     currency: String,
@@ -231,17 +234,20 @@ impl OrderInFull {
             Outcome::Forgotten => return None,
         };
         let short = OrderInShort::new(id, order, status, error);
-        let pending = Self {
+        let cost = order.cost();
+        let known = cost.and_then(|cost| cost.known());
+        let without_answer = Self {
             short,
             origin,
             answer: None,
             expires_at: None,
             expires_in_ms: None,
-            cost: None,
-            cost_micros: None,
-            currency: currency.to_owned(),
+            cost: known.map(decimal),
+            cost_micros: known.map(|cost| cost.0),
+            unpriced: cost.map_or(0, |cost| cost.unpriced),
+            currency: order.terms.currency(currency).to_owned(),
         };
-        let Outcome::Answered(answer) = outcome else { return Some(pending) };
+        let Outcome::Answered(answer) = outcome else { return Some(without_answer) };
         Some(Self {
             answer: Some(ShownAnswer {
                 text: answer.goods.text.clone(),
@@ -251,9 +257,7 @@ impl OrderInFull {
             }),
             expires_at: answer.expires.map(rfc3339),
             expires_in_ms: answer.remaining_life(now).map(quittance_lifecycle::time::millis),
-            cost: answer.cost.map(decimal),
-            cost_micros: answer.cost.map(|cost| cost.0),
-            ..pending
+            ..without_answer
         })
     }
 

@@ -16,7 +16,9 @@ use hyper::StatusCode;
 use quittance_engine::{Applied, Engine};
 use quittance_lifecycle::secrets::shown_param;
 use quittance_lifecycle::story::{Entry, NOTE_BYTES_MAX, STORY_BEGINNING};
-use quittance_lifecycle::{Attempt, Beat, DeadCause, Evidence, Fault, Order, Progress, Signal, Timestamp};
+use quittance_lifecycle::{
+    Attempt, Beat, DeadCause, Evidence, Fault, OnReplay, Order, Progress, Signal, Timestamp,
+};
 use quittance_ports::StoreError;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -191,7 +193,7 @@ impl Story {
             spent: spent.known().map(decimal),
             spent_micros: spent.known().map(|spent| spent.0),
             unpriced: spent.unpriced,
-            currency: engine.currency().to_owned(),
+            currency: order.terms.currency(engine.currency()).to_owned(),
             params: params.map(|(name, value)| (name.clone(), cut(shown_param(name, value)))).collect(),
             attempts: order.attempts.iter().map(|attempt| ToldAttempt::of(order, attempt)).collect(),
             story: order.story.entries.iter().map(ToldBeat::of).collect(),
@@ -205,11 +207,19 @@ impl Story {
             }),
             on_replay: engine.on_replay(order).map(|replay| ToldReplay {
                 name: replay.name(),
-                words: replay.to_string(),
+                words: replay_words(engine, order, replay),
                 may_pay: replay.may_pay(),
                 price_micros: replay.may_pay().then(|| prices.of(order).map(|price| price.0)),
             }),
         }
+    }
+}
+
+/// What a replay would do. A refusal names its true reason, and what to do about it.
+fn replay_words(engine: &Engine, order: &Order, replay: OnReplay) -> String {
+    match (replay, engine.check_target(order)) {
+        (OnReplay::NotAllowed, Err(why)) => format!("is refused: {why}"),
+        _ => replay.to_string(),
     }
 }
 

@@ -4,6 +4,8 @@
 use crate::eventually::eventually;
 use crate::talk::Ask;
 use crate::world::{ADMIN, ANNA, Room, exclusive, path_of};
+use quittance_gateway::{KeyDigest, TenantSettings};
+use quittance_lifecycle::Money;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -154,4 +156,81 @@ async fn what_was_taken_and_never_answered_has_a_cost_that_is_not_known() {
     assert!(entry["cost_micros"].is_null() && entry["unpriced"] == true, "{entry}");
     let history = operator(&room, "/v1/admin/history").await;
     assert_eq!(history["currency"], "USD", "{history}");
+}
+
+/// What an order without an answer shows, in the order itself: its cost, in millionths, and how many prices are missing.
+async fn cost_of(room: &Room, path: &str, status: &str) -> (Value, Value) {
+    let order = room.get(path).await.order(200);
+    assert_eq!((&order["status"], &order["currency"]), (&json!(status), &json!("USD")), "{order}");
+    let decimal = order["cost_micros"].as_u64().map(|micros| Money(micros).to_string());
+    assert_eq!(order["cost"].as_str(), decimal.as_deref(), "{order}");
+    (order["cost_micros"].clone(), order["unpriced"].clone())
+}
+
+async fn placed(room: &Room, sitekey: &str) -> String {
+    path_of(&room.ask(Ask::post("/v1/orders", &exclusive(sitekey)).key(ANNA)).await.json())
+}
+
+/// An answer that expired before its caller came was paid for.
+#[tokio::test]
+async fn an_order_whose_answer_expired_shows_what_is_known_of_its_cost() {
+    let room = Room::new().await;
+    let unpriced = buy_unpriced(&room, "hold-1").await;
+    let priced = placed(&room, "hold-2").await;
+    room.call_back("hold-2", "token").await;
+    // One is never read, and spoils; the other is read once and then expires in the hands of its caller.
+    let collected = placed(&room, "hold-3").await;
+    room.call_back("hold-3", "token").await;
+    assert_eq!(room.run_out(&collected).await["cost_micros"], 2990);
+    waste(&room, &[&unpriced, &priced, &collected]).await;
+    assert_eq!(cost_of(&room, &priced, "expired").await, (json!(2990), json!(0)));
+    assert_eq!(cost_of(&room, &collected, "expired").await, (json!(2990), json!(0)));
+    assert_eq!(cost_of(&room, &unpriced, "expired").await, (Value::Null, json!(1)));
+}
+
+/// Rejected at the submit: nothing was charged, and that is known. Taken and never answered: it may have been charged.
+#[tokio::test]
+async fn an_order_that_came_to_no_answer_shows_what_is_known_of_its_cost() {
+    let room = Room::new().await;
+    let rejected = placed(&room, "refuse-1").await;
+    room.run_out(&rejected).await;
+    assert_eq!(cost_of(&room, &rejected, "failed").await, (json!(0), json!(0)));
+    let silent = placed(&room, "hold-1").await;
+    room.until(&silent, "solving").await;
+    assert_eq!(cost_of(&room, &silent, "pending").await, (Value::Null, json!(0)), "no cost yet");
+    room.pass(Duration::from_secs(400));
+    room.until(&silent, "dead").await;
+    assert_eq!(cost_of(&room, &silent, "dead").await, (Value::Null, json!(1)));
+    let key = room.get(&silent).await.json()["key"].as_str().unwrap().to_owned();
+    let story = operator(&room, &format!("/v1/admin/orders/{key}")).await;
+    assert!(story["spent_micros"].is_null() && story["unpriced"] == 1, "{story}");
+}
+
+/// The account is in another currency now. What was counted before keeps the one that it was counted in, in every place.
+#[tokio::test]
+async fn what_was_counted_in_another_currency_is_never_relabelled() {
+    let room = Room::new().await;
+    let path = placed(&room, "solve-1").await;
+    assert_eq!(room.run_out(&path).await["cost_micros"], 2990);
+    until(&room, "/v1/admin/report", |usage| usage["all"]["priced"] == 1).await;
+    let anna = TenantSettings::new("anna", KeyDigest::of(ANNA));
+    let (_twin, address) = room.twin_in("RUB", vec![anna]).await;
+    let ask = async |ask: Ask| ask.of(address).await;
+    let order = ask(Ask::get(&*path).key(ANNA)).await.order(200);
+    assert_eq!((&order["cost"], &order["currency"]), (&json!("0.00299"), &json!("USD")), "{order}");
+    let usage = ask(Ask::get("/v1/admin/report?by=provider").key(ADMIN)).await.order(200);
+    assert_eq!((&usage["currency"], usage["rows"].as_array().unwrap().len()), (&json!("RUB"), 1), "{usage}");
+    assert!(usage["all"]["cost_micros"].is_null() && usage["all"]["unpriced"] == 1, "{usage}");
+    let dollars = json!([{ "currency": "USD", "spent": "0.00299", "cost_micros": 2990, "unpriced": 0, "wasted_micros": 0 }]);
+    assert_eq!(usage["other_currencies"], dollars, "{usage}");
+    let audit = ask(Ask::get("/v1/admin/audit").key(ADMIN)).await.order(200);
+    let entry = &audit["entries"][0];
+    assert_eq!((&entry["cost"], &entry["currency"]), (&json!("0.00299"), &json!("USD")), "{audit}");
+    let text = ask(Ask::get("/metrics").key(ADMIN)).await.text;
+    let sums = ["quittance_cost_micros_total", "quittance_unpriced_total"].map(|name| metric(&text, name));
+    assert_eq!(sums, [None, Some("1")], "{text}");
+    // A protocol that names no currency tells no price in another one.
+    let id = path.rsplit('/').next().unwrap();
+    let polled = ask(Ask::get(format!("/res.php?key={ANNA}&action=get2&id={id}"))).await.text;
+    assert_eq!(polled, "OK|token of solve-1");
 }

@@ -175,6 +175,15 @@ impl Room {
 
     /// Another node on the same orders, for the same callers, which carries nothing out: its gateway, and where it listens.
     pub(crate) async fn twin(&self, tenants: Vec<TenantSettings>) -> (Gateway, SocketAddr) {
+        self.twin_in("USD", tenants).await
+    }
+
+    /// A twin whose account is in this currency.
+    pub(crate) async fn twin_in(
+        &self,
+        currency: &str,
+        tenants: Vec<TenantSettings>,
+    ) -> (Gateway, SocketAddr) {
         let world = World {
             store: Arc::clone(&self.store) as Arc<dyn Store>,
             provider: Arc::clone(&self.provider) as Arc<dyn Provider>,
@@ -185,15 +194,17 @@ impl Room {
         };
         let hub = Hub::new(tenants.iter().map(|tenant| tenant.name.clone()));
         let mut settings = Settings::new(2, quittance_catalog::kind);
+        currency.clone_into(&mut settings.currency);
         settings.on_commit = Some(hub.on_commit());
         let desk = Desk::new(
             Arc::new(Engine::new(world, settings)),
             Arc::clone(&self.provider) as Arc<dyn Provider>,
             Arc::clone(&self.clock) as Arc<dyn Clock>,
-            Tenants::new(tenants, None),
+            Tenants::new(tenants, Some(KeyDigest::of(ADMIN))),
             hub,
             self.gateway.desk().outbound().clone(),
         );
+        let desk = desk.with_books(Arc::clone(&self.store) as Arc<dyn Store>);
         let gateway = Gateway::new(desk.with_neighbours(), GatewaySettings::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -143,7 +143,7 @@ impl Step {
         self.remember_task(number);
         self.set_progress(number, Progress::Answered);
         // A callback says no price, and some providers never do: then the price list decides.
-        let cost = delivery.cost.or(self.next.terms.price);
+        let cost = delivery.cost.or(self.next.terms.price).filter(|_| !policy.other_currency);
         self.charge(number, cost);
         let unsolved_at = self.next.attempt(number).map_or(self.now, |attempt| attempt.unsolved_at);
         let arrived = receipt.map_or(self.now, |receipt| receipt.at.min(self.now));

@@ -41,7 +41,7 @@ impl Step {
     /// An attempt that the provider did not take costs nothing. One that it could not solve costs what its rules say. Of any
     /// other that it took and ended with a fault nobody knows whether it was charged.
     pub(super) fn charge_for_a_fault(&mut self, number: u32, class: FaultClass, policy: &Policy) {
-        let price = self.next.terms.price;
+        let price = self.next.terms.price.filter(|_| !policy.other_currency);
         let is_accepted = self.next.attempt(number).is_some_and(|attempt| attempt.accepted);
         if !is_accepted {
             return self.is_unpriced_no_more(number);

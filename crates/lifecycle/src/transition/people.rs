@@ -2,6 +2,7 @@
 //! Placing pays for nothing by itself; it decides whether there is something to join, to resume, or to begin.
 
 use super::{Advance, Decision, Step, WhyIgnored};
+use crate::account::currency_of;
 use crate::answer::Answer;
 use crate::fault::{Fault, Signal};
 use crate::key::Key;
@@ -246,6 +247,9 @@ impl Step {
     }
 
     pub(super) fn begin_life(mut self, terms: &Arc<Terms>, policy: &Policy) -> Placement {
+        if currency_of(&self.next.terms.account) != currency_of(&terms.account) {
+            self.next.forget_prices();
+        }
         self.next.terms = Arc::clone(terms);
         self.tally.asked = u64::from(terms.slot.is_none());
         self.restart(policy);

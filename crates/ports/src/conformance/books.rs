@@ -18,12 +18,12 @@ fn line(day: u64, tenant: &str, kind: &str) -> Line {
 }
 
 fn line_of(day: u64, tenant: &str, kind: &str, site: &str) -> Line {
-    by_provider(day, tenant, kind, site, "")
+    by_account(day, tenant, kind, site, "")
 }
 
-fn by_provider(day: u64, tenant: &str, kind: &str, site: &str, provider: &str) -> Line {
-    let provider = provider.into();
-    Line { day: Day(day), tenant: tenant.into(), kind: kind.into(), site: site.into(), provider }
+fn by_account(day: u64, tenant: &str, kind: &str, site: &str, account: &str) -> Line {
+    let account = account.into();
+    Line { day: Day(day), tenant: tenant.into(), kind: kind.into(), site: site.into(), account }
 }
 
 /// A different number on every line of the books, so that none can stand for another.
@@ -107,8 +107,8 @@ pub async fn books_come_by_day_in_the_order_of_their_lines(store: Arc<dyn Store>
             for n in [4, 0, 1, 2, 3] {
                 let sites: &[&str] = if n == 2 { &["", "shop.example.org", "a.test"] } else { &[""] };
                 lines.extend(sites.iter().map(|site| line_of(day + n, tenant, kind, site)));
-                let providers: &[&str] = if n == 3 { &["one", "One two"] } else { &[] };
-                lines.extend(providers.iter().map(|name| by_provider(day + n, tenant, kind, "", name)));
+                let accounts: &[&str] = if n == 3 { &["one", "One two"] } else { &[] };
+                lines.extend(accounts.iter().map(|name| by_account(day + n, tenant, kind, "", name)));
             }
         }
     }
@@ -142,7 +142,7 @@ pub async fn closed_books_keep_their_sums(store: Arc<dyn Store>) {
         for (site, base) in sites.iter().zip([1, 10, 100]) {
             store.count(&line_of(day + n, "ann", "riddle", site), &full(base + n)).await.expect(AVAILABLE);
         }
-        let other = by_provider(day + n, "ann", "riddle", "a.test", "another");
+        let other = by_account(day + n, "ann", "riddle", "a.test", "one RUB");
         store.count(&other, &full(7)).await.expect(AVAILABLE);
     }
     let (first, last) = (Day(day), Day(day + 3));
@@ -150,7 +150,7 @@ pub async fn closed_books_keep_their_sums(store: Arc<dyn Store>) {
     // The first day is forgotten, the second one summed up, the others are kept.
     let summed = [
         (line_of(day + 1, "ann", "riddle", Line::ALL_SITES), sum([full(2), full(11), full(101)])),
-        (by_provider(day + 1, "ann", "riddle", Line::ALL_SITES, "another"), full(7)),
+        (by_account(day + 1, "ann", "riddle", Line::ALL_SITES, "one RUB"), full(7)),
     ];
     let kept = before.iter().filter(|(line, _)| line.day.0 >= day + 2).cloned();
     let expected: Vec<_> = summed.into_iter().chain(kept).collect();

@@ -331,8 +331,8 @@ impl Model {
     async fn count(&mut self) {
         let tenant = self.dice.one_of(&["ann", "Bob", "eve", "Zoe"]).into();
         let site = self.dice.one_of(&["", "a.test", "b.test"]).into();
-        let provider = self.dice.one_of(&["one", "two"]).into();
-        let line = Line { day: Day::of(self.now), tenant, kind: "riddle".into(), site, provider };
+        let account = self.dice.one_of(&["one USD", "two USD", "one RUB"]).into();
+        let line = Line { day: Day::of(self.now), tenant, kind: "riddle".into(), site, account };
         let asked = self.dice.one_of(&[0, 1, 1_000_000_007]);
         let tally = Tally { asked, joined: asked / 2, ..Tally::default() };
         self.reference.count(&line, &tally).await.expect(AVAILABLE);

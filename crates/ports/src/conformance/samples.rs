@@ -86,7 +86,7 @@ impl Sample {
         let (key, mut terms) = draft
             .check(kind, KeySettings::default(), &policy, now, 0)
             .expect("samples ask for nothing wrong");
-        terms.provider = "somebody".into();
+        terms.account = "somebody USD".into();
         match place(None, None, key, &Arc::new(terms), now, &policy) {
             Placement::Commit { advance, .. } => {
                 Self { order: Arc::new(advance.next), tally: advance.tally, now, policy }

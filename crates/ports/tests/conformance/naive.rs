@@ -448,7 +448,7 @@ impl Store for Naive {
                 line.site = Line::ALL_SITES.to_owned();
             }
             if self.commits(Crime::ClosingMixesProviders) && line.day < detail {
-                line.provider = String::new();
+                line.account = String::new();
             }
             if is_kept {
                 self.book(&line, &tally);

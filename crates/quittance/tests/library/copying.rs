@@ -37,7 +37,7 @@ async fn fill(opened: &Opened) -> usize {
     let late = line("late");
     for line in [
         Line { site: Line::ALL_SITES.into(), ..late.clone() },
-        Line { provider: "another".into(), ..late.clone() },
+        Line { account: "another RUB".into(), ..late.clone() },
         late,
     ] {
         opened.store.count(&line, &Tally { joined: 3, ..Tally::default() }).await.unwrap();
@@ -51,7 +51,7 @@ fn line(tenant: &str) -> Line {
         tenant: tenant.into(),
         kind: "riddle".into(),
         site: String::new(),
-        provider: String::new(),
+        account: String::new(),
     }
 }
 

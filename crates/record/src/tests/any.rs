@@ -130,7 +130,7 @@ impl Any {
             takes_stock: self.flag(),
             collected_in: self.span(),
             slot: self.maybe(Self::slot),
-            provider: self.text(),
+            account: self.text(),
             price: self.maybe(Self::wide).map(Money),
             trace: self.text(),
         }

@@ -80,7 +80,7 @@ fn token_terms() -> Terms {
         takes_stock: true,
         collected_in: Duration::ZERO,
         slot: None,
-        provider: String::new(),
+        account: String::new(),
         price: None,
         trace: String::new(),
     }

@@ -106,6 +106,30 @@ fn amounts_in_another_currency_are_not_relabelled() {
     assert!(world.provider.taken() <= taken + 1, "only what a caller asked for");
 }
 
+/// What was counted before the account changed stays what it was. A price that is told afterwards is in the new currency, so it
+/// says nothing about an order that was placed before.
+#[test]
+fn usage_keeps_the_currency_in_which_it_was_counted() {
+    let world = world();
+    let before = node(&world, |_| {});
+    for (site, seconds) in [("site", 5), ("slow", 90)] {
+        world.provider.solves(site, seconds);
+        drop(before.asks(turnstile(site).exclusive()));
+    }
+    world.after(30);
+    before.kill();
+    let after = node(&world, |settings| settings.currency = "RUB".into());
+    drop(after.asks(turnstile("site").exclusive()));
+    world.after(200);
+    let usage = world.usage_by_account();
+    let spent = |account: &str| usage.get(account).map(quittance_lifecycle::Tally::spent);
+    assert_eq!(spent(" USD"), Some(PriceSum { sum: Money(PRICE), unpriced: 1 }), "{usage:?}");
+    assert_eq!(spent(" RUB"), Some(PriceSum { sum: Money(PRICE), unpriced: 0 }), "{usage:?}");
+    let slow =
+        world.orders().into_iter().find(|order| order.spent().unpriced > 0).expect("its price is not known");
+    assert_eq!((slow.terms.currency("RUB"), slow.phase.name()), ("USD", "solved"));
+}
+
 /// The list may be out of date: what the provider tells corrects what was counted.
 #[test]
 fn a_refill_that_costs_more_than_the_list_says_is_counted_at_what_it_cost() {

@@ -12,6 +12,7 @@ use quittance_lifecycle::{Draft, Key, Order, Policy, Refusal, Reuse, Tally, Time
 use quittance_ports::{Clock, Day, MemoryRoster, MemorySpill, Roll, Spill, Store, Which};
 use quittance_sim::executor::{Executor, Group, WORLD};
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -137,11 +138,20 @@ impl World {
 
     /// The books of all days, once what was counted without a commit is written down.
     pub(crate) fn books(&self) -> Tally {
-        self.after(2);
         let mut sum = Tally::default();
-        let lines = self.store.truth().books(Day(0), Day(u64::MAX)).now_or_never().and_then(Result::ok);
-        lines.expect("the books can be read").into_iter().for_each(|(_, tally)| sum += tally);
+        self.usage_by_account().into_values().for_each(|tally| sum += tally);
         sum
+    }
+
+    /// The books of all days for each account: its provider and its currency.
+    pub(crate) fn usage_by_account(&self) -> BTreeMap<String, Tally> {
+        self.after(2);
+        let mut accounts: BTreeMap<String, Tally> = BTreeMap::new();
+        let lines = self.store.truth().books(Day(0), Day(u64::MAX)).now_or_never().and_then(Result::ok);
+        for (line, tally) in lines.expect("the books can be read") {
+            *accounts.entry(line.account).or_default() += tally;
+        }
+        accounts
     }
 
     /// Every order on record.

@@ -10,8 +10,8 @@ use quittance_store_embedded::EmbeddedStore;
 const SITES: u64 = 2500;
 
 fn line(day: u64, site: &str) -> Line {
-    let (tenant, kind, provider) = ("ann".into(), "riddle".into(), "one".into());
-    Line { day: Day(day), tenant, kind, site: site.into(), provider }
+    let (tenant, kind, account) = ("ann".into(), "riddle".into(), "one".into());
+    Line { day: Day(day), tenant, kind, site: site.into(), account }
 }
 
 fn booked() -> (tempfile::TempDir, EmbeddedStore) {

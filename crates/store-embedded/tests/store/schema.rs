@@ -38,7 +38,7 @@ fn a_store_of_the_first_schema_is_brought_up_to_this_one_with_all_that_it_holds(
         tenant: tenant.into(),
         kind: "riddle".into(),
         site: site.into(),
-        provider: String::new(),
+        account: String::new(),
     };
     let today = Day::of(START);
     let tenant = samples::draft("").tenant;
@@ -129,12 +129,12 @@ fn a_store_of_the_second_schema_is_brought_up_to_this_one_with_all_that_it_holds
     let dir = written(SCHEMA_2);
     let today = Day::of(START);
     let tenant = samples::draft("").tenant;
-    let line = |day: Day, tenant: &str, site: &str, provider: &str| Line {
+    let line = |day: Day, tenant: &str, site: &str, account: &str| Line {
         day,
         tenant: tenant.into(),
         kind: "riddle".into(),
         site: site.into(),
-        provider: provider.into(),
+        account: account.into(),
     };
     let tally = Tally { asked: 3, paid: 1, from_stock: 2, ..Tally::default() };
     let of_three = Tally { asked: 9, paid: 3, from_stock: 6, ..Tally::default() };

@@ -11,8 +11,8 @@ use quittance_store_postgres::PostgresStore;
 const SITES: u64 = 5000;
 
 fn line(day: u64, site: &str) -> Line {
-    let (tenant, kind, provider) = ("ann".into(), "riddle".into(), "one".into());
-    Line { day: Day(day), tenant, kind, site: site.into(), provider }
+    let (tenant, kind, account) = ("ann".into(), "riddle".into(), "one".into());
+    Line { day: Day(day), tenant, kind, site: site.into(), account }
 }
 
 fn asked(count: u64) -> Tally {

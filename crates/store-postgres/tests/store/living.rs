@@ -216,7 +216,7 @@ fn the_books_fill_up_and_do_not_overflow() {
             tenant: "rich\0".into(),
             kind: "riddle".into(),
             site: String::new(),
-            provider: String::new(),
+            account: String::new(),
         };
         let tally = Tally { cost_micros: u64::MAX, asked: 1, ..Tally::default() };
         for store in [&one, &one, &other, &other] {
@@ -238,7 +238,7 @@ fn what_the_server_cannot_take_does_not_take_others_with_it() {
         // No two bytes alike, or the server would make it short enough.
         let tenant: String = (0..4000_u32).filter_map(|n| char::from_u32(0x4e00 + n * 7 % 20_000)).collect();
         let too_long =
-            Line { day: Day(1), tenant, kind: "riddle".into(), site: String::new(), provider: String::new() };
+            Line { day: Day(1), tenant, kind: "riddle".into(), site: String::new(), account: String::new() };
         let placed = join_all(orders.iter().map(|order| store.commit(Version::ABSENT, order, &tally, START)));
         let (placed, refused) = futures_util::future::join(placed, store.count(&too_long, &tally)).await;
         assert!(placed.iter().all(|done| matches!(done, Ok(Commit::Done(_)))), "{placed:?}");

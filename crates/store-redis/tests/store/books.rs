@@ -13,7 +13,7 @@ const SITES: u64 = 2000;
 
 fn line(site: &str) -> Line {
     let (tenant, kind) = ("ann".into(), "riddle".into());
-    Line { day: Day(50_000), tenant, kind, site: site.into(), provider: String::new() }
+    Line { day: Day(50_000), tenant, kind, site: site.into(), account: String::new() }
 }
 
 fn asked(count: u64) -> Tally {

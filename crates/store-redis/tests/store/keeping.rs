@@ -206,7 +206,7 @@ fn books_that_are_full_or_damaged_stop_no_order() {
             tenant: "ann".into(),
             kind: "riddle".into(),
             site: "example.com".into(),
-            provider: String::new(),
+            account: String::new(),
         };
         let tally = Tally { asked: u64::MAX, joined: 1, ..Tally::default() };
         for _ in 0..3 {

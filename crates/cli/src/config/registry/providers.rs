@@ -225,6 +225,6 @@ pub(super) static ROWS: &[Setting] = &[
     optional(
         "provider.*.currency",
         Shape::Currency,
-        "the currency of the account, which all money is in; absent: USD, and RUB at rucaptcha.com",
+        "the currency of the account; amounts that were counted in another one keep that one. Absent: USD, and RUB at rucaptcha.com",
     ),
 ];

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 pub(super) fn terms() -> Vec<(&'static str, Written)> {
     let by_provider = Terms {
-        provider: "main \u{1f5dd}".into(),
+        account: "main \u{1f5dd}".into(),
         price: Some(Money(2990)),
         trace: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into(),
         ..token_terms()

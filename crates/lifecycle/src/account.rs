@@ -1,0 +1,148 @@
+//! The account that an order is paid from: the provider's name and the currency, as one text (`main USD`). Orders and usage are kept
+//! by it, so an amount keeps the currency in which it was counted, in every store, whatever the configuration says later.
+
+use crate::answer::{Money, PriceSum};
+use crate::order::{Order, Phase};
+use crate::tally::Tally;
+use crate::terms::Terms;
+use alloc::format;
+use alloc::string::String;
+
+/// The account at this provider in this currency.
+#[must_use]
+pub fn account(provider: &str, currency: &str) -> String {
+    format!("{provider} {currency}")
+}
+
+/// The currency is what follows the last blank, if it looks like one (ISO 4217). What was written before currencies were named
+/// has none.
+fn split(account: &str) -> (&str, Option<&str>) {
+    let is_currency = |code: &str| code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_uppercase());
+    match account.rsplit_once(' ') {
+        Some((provider, code)) if is_currency(code) => (provider, Some(code)),
+        _ => (account, None),
+    }
+}
+
+/// The provider's name, without the currency.
+#[must_use]
+pub fn provider_of(account: &str) -> &str {
+    split(account).0
+}
+
+/// The currency of an account; `None` if it was written before currencies were named.
+#[must_use]
+pub fn currency_of(account: &str) -> Option<&str> {
+    split(account).1
+}
+
+/// Whether amounts of this account say nothing in `currency`.
+#[must_use]
+pub fn is_in_another_currency(account: &str, currency: &str) -> bool {
+    currency_of(account).is_some_and(|own| own != currency)
+}
+
+impl Terms {
+    /// Who is to solve it.
+    #[must_use]
+    pub fn provider(&self) -> &str {
+        provider_of(&self.account)
+    }
+
+    /// What all money of the order is in: the node's `currency`, if the order was written before currencies were named.
+    #[must_use]
+    pub fn currency<'a>(&'a self, currency: &'a str) -> &'a str {
+        currency_of(&self.account).unwrap_or(currency)
+    }
+}
+
+/// A price in another currency is not known here; what is free is free in every currency.
+fn not_known(cost: &mut Option<Money>) {
+    *cost = cost.filter(|cost| *cost == Money(0));
+}
+
+impl Order {
+    /// The same order for a node whose money is in `currency`: amounts in another currency are not known there.
+    #[must_use]
+    pub fn spent_in(&self, currency: &str) -> PriceSum {
+        let spent = self.spent();
+        if !is_in_another_currency(&self.terms.account, currency) {
+            return spent;
+        }
+        let own = self.attempts.iter().filter(|attempt| attempt.made_for.is_none());
+        let priced = own.filter(|attempt| attempt.cost.is_some_and(|cost| cost != Money(0))).count();
+        PriceSum { sum: Money(0), unpriced: spent.unpriced.saturating_add(priced as u64) }
+    }
+
+    /// A new life is paid from another account: what earlier lives cost is not known in its currency.
+    pub(crate) fn forget_prices(&mut self) {
+        if let Phase::Solved { answer, .. } | Phase::Taken { answer, .. } = &mut self.phase {
+            not_known(&mut answer.cost);
+        }
+        for attempt in &mut self.attempts {
+            if attempt.cost.is_some_and(|cost| cost != Money(0)) {
+                not_known(&mut attempt.cost);
+                attempt.unpriced_since.get_or_insert(attempt.sent);
+            }
+        }
+    }
+}
+
+impl Tally {
+    /// What was counted in another currency, for sums in this one: every count stays, and amounts are not known.
+    #[must_use]
+    pub fn in_another_currency(self) -> Self {
+        let mut tally = self;
+        if tally.cost_micros > 0 {
+            tally.unpriced = tally.unpriced.saturating_add(tally.priced.max(1));
+            (tally.cost_micros, tally.priced) = (0, 0);
+        }
+        if tally.wasted_micros > 0 {
+            tally.wasted_unpriced = tally.wasted.max(1);
+            tally.wasted_micros = 0;
+        }
+        tally
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_a_provider_and_a_currency_whatever_the_provider_is_called() {
+        for provider in ["main", "", "two words", "EUR", "a USD"] {
+            let written = account(provider, "USD");
+            assert_eq!((provider_of(&written), currency_of(&written)), (provider, Some("USD")));
+        }
+        for old in ["main", "", "two words"] {
+            assert_eq!(
+                (provider_of(old), currency_of(old)),
+                (old, None),
+                "written before currencies were named"
+            );
+            assert!(!is_in_another_currency(old, "RUB"));
+        }
+        assert!(is_in_another_currency("main USD", "RUB") && !is_in_another_currency("main USD", "USD"));
+    }
+
+    #[test]
+    fn amounts_in_another_currency_are_not_known_and_every_count_stays() {
+        let dollars = Tally {
+            asked: 5,
+            paid: 4,
+            priced: 3,
+            unpriced: 2,
+            priced_late: 1,
+            cost_micros: 8_970,
+            ..Tally::default()
+        };
+        let dollars = Tally { wasted: 2, wasted_micros: 2_990, wasted_unpriced: 1, ..dollars };
+        let here = dollars.in_another_currency();
+        assert_eq!((here.asked, here.paid, here.wasted), (5, 4, 2));
+        assert_eq!(here.spent(), PriceSum { sum: Money(0), unpriced: 4 });
+        assert_eq!(here.wasted_cost(), PriceSum { sum: Money(0), unpriced: 2 });
+        let free = Tally { priced: 3, ..Tally::default() };
+        assert_eq!(free.in_another_currency(), free, "what is free is free in every currency");
+    }
+}
