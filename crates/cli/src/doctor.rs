@@ -45,7 +45,8 @@ pub(crate) struct DoctorArgs {
 }
 
 /// What it means that neither a list nor the operator names a price.
-const NO_PRICES: &str = "what an answer costs is not known unless the provider says it, and callbacks never do; set `prices`";
+const NO_PRICES: &str =
+    "what an answer costs is not known unless the provider says it, and callbacks never do; set `prices`";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {

@@ -30,6 +30,8 @@ use std::time::Duration;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, MissedTickBehavior};
 
+/// For how long after a failed write the store counts as away.
+pub(crate) const STORE_TROUBLE: Duration = Duration::from_secs(10);
 /// How often whoever watches is shown a new picture.
 const PICTURE_SPAN: Duration = Duration::from_secs(1);
 /// Over which the time that answers take is told.
@@ -217,7 +219,8 @@ impl Lookout {
             name: own.map(|signed| signed.card.name.clone()).unwrap_or_default(),
             started: own.map_or(*started, |signed| signed.card.started),
             store: *store,
-            store_is_up: looks.store_is_up,
+            // One that can be read and not written is not up: readiness says the same.
+            store_is_up: looks.store_is_up && !engine.store_was_away(STORE_TROUBLE),
             census: looks.census,
             phases,
             is_sampled,

@@ -4,6 +4,7 @@
 use super::Room;
 use super::caller::Tenanted;
 use super::problem::{Code, Refused, problems};
+use crate::lookout::STORE_TROUBLE;
 use crate::outbound::secret_for_people;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -20,8 +21,6 @@ use utoipa::ToSchema;
 
 /// How long a store may take to say that it is there.
 const STORE_WAIT: Duration = Duration::from_secs(2);
-/// For how long after a failed write the store counts as away.
-const STORE_TROUBLE: Duration = Duration::from_secs(10);
 
 problems!(MeProblems: Unauthorized, Forbidden);
 problems!(PageProblems: NotFound);

@@ -43,8 +43,8 @@ problems!(ListProblems: Unauthorized, Forbidden, NeedsAPerson, BadParams, StoreU
 
 /// Places an order, or joins the one that is there
 ///
-/// It is on record when this answers, and is carried out whatever becomes of the caller. The same order, or the same
-/// Idempotency-Key, is never paid for twice.
+/// It is on record when this answers, and is carried out whatever becomes of the caller. The same Idempotency-Key is the same
+/// job, and is never paid for twice; what equal orders without a key are, `reuse` says.
 #[utoipa::path(
     post, path = "/v1/orders", operation_id = "placeOrder", tag = "orders",
     params(

@@ -117,9 +117,9 @@ codes! {
     Overloaded "overloaded" 429 "Too many requests are being worked on",
         "Wait as long as Retry-After says.";
     Internal "internal" 500 "This should not have happened",
-        "Ask again: the same order is never paid for twice. And tell us.";
+        "Ask again: with the same Idempotency-Key nothing is paid for twice. And tell us.";
     StoreUnavailable "store_unavailable" 503 "The store is away for the moment",
-        "Ask again: the same order is never paid for twice.";
+        "Ask again: with the same Idempotency-Key nothing is paid for twice.";
 }
 
 impl Code {

@@ -68,7 +68,9 @@ async fn dead_letters_of_all_tenants_are_listed_replayed_and_dropped() {
     assert!(room.provider.submits("die-1") > before);
     assert_eq!(tell("drop").await.order(200)["status"], "cancelled");
     tell("drop").await.must_be(409, "not_dead");
-    tell("replay").await.must_be(409, "not_dead");
+    let refused = tell("replay").await.must_be(409, "not_dead");
+    let why = format!("Order {key} is failed, and waits for no person.");
+    assert!(refused["detail"].as_str().unwrap().starts_with(&why), "{refused}");
     assert_eq!(room.ask(Ask::get("/v1/admin/dead").key(ADMIN)).await.order(200), json!({ "orders": [] }));
     for odd in [NOBODY, "short", "%ff"] {
         let ask = Ask::new("POST", format!("/v1/admin/dead/{odd}/replay")).key(ADMIN);

@@ -116,6 +116,23 @@ async fn a_store_that_is_away_is_told_and_hides_nothing_that_was_known() {
     until(&room, |picture| picture["store"]["is_up"] == true).await;
 }
 
+/// As on a full disk: what is there can be read, and nothing can be written. The picture says what `/readyz` says.
+#[tokio::test]
+async fn a_store_that_took_no_order_a_moment_ago_is_not_up() {
+    let room = Room::new().await;
+    until(&room, |picture| picture["store"]["is_up"] == true).await;
+    room.store_is_away.store(true, Ordering::Relaxed);
+    room.place("hold-1").await.must_be(503, "store_unavailable");
+    room.store_is_away.store(false, Ordering::Relaxed);
+    // Long enough for several looks at a store that can be read.
+    for _ in 0..40 {
+        assert_eq!(until(&room, |picture| picture["store"]["is_up"] == false).await["store"]["is_up"], false);
+    }
+    assert_eq!(room.ask(Ask::get("/readyz")).await.json()["store"], false);
+    room.pass(Duration::from_secs(11));
+    until(&room, |picture| picture["store"]["is_up"] == true).await;
+}
+
 #[tokio::test]
 async fn streams_end_when_the_node_does() {
     let room = Room::new().await;
