@@ -1,5 +1,5 @@
-//! A page of HTML that stood at the page of an order, for a provider that shows it to a browser. Nobody is asked to open what it
-//! links to; but it must not say that it is another page, nor lead the browser to one.
+//! A page of HTML that stood at the page of an order, for a provider that shows it to a browser. No provider is asked to open what
+//! it links to; but it must not say that it is another page, nor lead the browser to one.
 
 use crate::decode::{is_text, whole_base64};
 use crate::encoding::text_of;
@@ -15,9 +15,11 @@ const TAG_BYTES_MIN: usize = 64 * 1024;
 const LEADING: [&str; 10] =
     ["applet", "base", "embed", "fencedframe", "form", "frame", "iframe", "object", "portal", "script"];
 /// What a `link` or `meta` says that names the page itself, or the next one.
-const NAMING: [&str; 5] = ["al:web:url", "canonical", "og:url", "refresh", "twitter:url"];
+const NAMING: [&str; 6] = ["al:web:url", "canonical", "og:url", "prerender", "refresh", "twitter:url"];
 /// How scripts go to another page.
-const GOING: [&str; 3] = ["location", "navigat", "open("];
+const GOING: [&str; 4] = ["location", "navigat", "open(", "prerender"];
+/// How scripts follow a link for the visitor; then links lead, too.
+const CLICK: &str = "click(";
 
 /// Every host that a page of HTML, plain or in base64, might make the page of the order. What is no page of HTML is any text.
 pub fn html(text: &str) -> Result<Hosts, Unclear> {
@@ -38,6 +40,7 @@ fn leads(page: &str) -> Result<Hosts, Unclear> {
     let lower = page.to_ascii_lowercase();
     let mut bytes_left = (page.len() * TAG_BYTES_MAX).max(TAG_BYTES_MIN);
     let mut hosts = Hosts::new();
+    let follows_links = backslashes(&lower).as_deref().unwrap_or(&lower).contains(CLICK);
     for (at, _) in lower.match_indices('<') {
         let rest = &lower[at + 1..];
         let name = &rest[..rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len())];
@@ -46,7 +49,8 @@ fn leads(page: &str) -> Result<Hosts, Unclear> {
         }
         let end = at + 1 + tag_end(rest);
         bytes_left = bytes_left.checked_sub(end - at).ok_or(Unclear::TooDeep)?;
-        if is_leading(name, &lower[at..end]) {
+        let is_followed = follows_links && matches!(name, "a" | "area");
+        if is_followed || is_leading(name, &lower[at..end]) {
             hosts.extend(addresses(&page[at..end])?);
         }
         if name == "script" {

@@ -1,6 +1,9 @@
 //! Takes the packing off that gzip and zlib put on (RFC 1951), up to a bound, to see what is inside. It judges no checksum: a reader
 //! that does not look at it either gets the same.
 
+#[cfg(test)]
+mod tests;
+
 /// The longest code of a letter, in bits.
 const CODE_BITS_MAX: usize = 15;
 

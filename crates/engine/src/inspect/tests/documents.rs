@@ -95,6 +95,9 @@ fn a_page_of_html_is_no_way_to_pass_a_page() {
         "<body onload=\"location='https://evil.net/'\">",
         "<a href=\"javascript:location='https://evil.net/'\">a</a>",
         "<!-- --><base href=https://evil.net/>",
+        "<link rel=prerender href=https://evil.net/>",
+        "<a id=a href=https://evil.net/>a</a><script>document.getElementById('a').click()</script>",
+        "<a href=https://evil.net/ onfocus=this.cl\\u0069ck() autofocus>a</a>",
     ] {
         for (kind, field) in PAGES {
             let page = BLOCK_PAGE.replace("<base href=\"/\">", hidden);

@@ -86,7 +86,7 @@ fn a_full_address_inside_the_address_of_a_vendor_must_be_allowed_itself() {
     for (inside, taken) in [
         ("/captcha/?initialCid=AHr&referer=https%3A%2F%2Fshop.example.org%2Flogin", true),
         ("/captcha/?referer=https%3A%2F%2Fct.captcha-delivery.com%2Fx", true),
-        // Nobody asks for what is no address: it is the vendor's own word for something.
+        // What is no address is not asked for: it is the vendor's own word for something.
         ("/captcha/?next=evil.net", true),
         ("/captcha/?url=https://evil.net/", false),
         ("/captcha/?url=https%3A%2F%2Fevil.net%2F", false),
