@@ -2,6 +2,7 @@
 //! used again, so two orders that agree in both share one.
 
 use crate::row::{COOKIE, PAGE, Row, defaulted, document, optional, required, required_vendor};
+use quittance_lifecycle::{Field, Shape};
 
 pub(crate) const ROWS: &[Row] = &[
     Row {
@@ -16,6 +17,8 @@ pub(crate) const ROWS: &[Row] = &[
             defaulted("cloudflareTaskType", "cf_clearance"),
             optional("sitekey"),
             document("htmlPageBase64"),
+            // The same, as CapSolver asks for it.
+            document("html"),
         ],
         // The page as a document loads its script from challenges.cloudflare.com, and links to www.cloudflare.com.
         vendors: &["*.cloudflare.com", "static.cloudflareinsights.com"],
@@ -31,6 +34,9 @@ pub(crate) const ROWS: &[Row] = &[
             optional("proxytype"),
             // The cookie of the block page, for a provider that asks for it.
             optional("datadome_cookie"),
+            optional("datadomeVersion"),
+            // The block page itself, for another.
+            document("html"),
         ],
         // The challenge is at geo.captcha-delivery.com (2captcha's and CapSolver's examples).
         vendors: &["*.captcha-delivery.com"],
@@ -38,12 +44,38 @@ pub(crate) const ROWS: &[Row] = &[
     },
     Row {
         name: "imperva",
-        fields: &[PAGE, optional("proxy"), optional("proxytype"), optional("userAgent"), optional("cookies")],
+        fields: &[
+            PAGE,
+            optional("proxy"),
+            optional("proxytype"),
+            optional("userAgent"),
+            optional("cookies"),
+            // Scripts are on the site's own host, as an address or as a path; the last ends with the host that it is for.
+            optional("incapsulaScriptUrl"),
+            optional("scriptURL"),
+            optional("reeseScriptUrl"),
+            optional("reese84UrlEndpoint"),
+            optional("incapsulaCookies"),
+            // What one of the scripts says, and the block page.
+            Field { shape: Shape::Document, ..optional("script") },
+            document("html"),
+        ],
+        // A block page may show another vendor's captcha in a frame of its own.
+        vendors: &["*.hcaptcha.com", "www.google.com", "www.recaptcha.net"],
         ..COOKIE
     },
     Row {
         name: "tspd",
-        fields: &[PAGE, optional("proxy"), optional("proxytype"), optional("userAgent"), optional("cookies")],
+        fields: &[
+            PAGE,
+            optional("proxy"),
+            optional("proxytype"),
+            optional("userAgent"),
+            optional("cookies"),
+            // The cookies of the block page, and the page itself.
+            optional("tspd_cookie"),
+            document("html_page_base64"),
+        ],
         ..COOKIE
     },
 ];

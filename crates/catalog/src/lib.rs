@@ -21,7 +21,7 @@ pub use prices::{PriceList, price_list, price_lists};
 use quittance_lifecycle::Kind;
 use row::Row;
 pub use row::{CONTROL, JSON_TEXTS};
-pub use undescribed::UNDESCRIBED;
+pub use undescribed::{PARAMETERS, UNDESCRIBED};
 
 fn rows() -> impl Iterator<Item = &'static Row> {
     [pictures::ROWS, tokens::ROWS, cookies::ROWS].into_iter().flatten()

@@ -18,6 +18,8 @@ pub(crate) struct Row {
     pub(crate) pace: Pace,
     /// The hosts that its vendor addresses may name: see [`vendor`].
     pub(crate) vendors: &'static [&'static str],
+    /// Where on a host that serves everybody the vendor's scripts are; each ends where no other name can go on.
+    pub(crate) scripts: &'static [&'static str],
 }
 
 /// How long an answer is good, and for how many uses.
@@ -57,6 +59,7 @@ impl Row {
             hosts: HostRules {
                 is_described: !self.name.is_empty(),
                 vendors: self.vendors,
+                scripts: self.scripts,
                 roles: ROLES,
                 known: KNOWN,
                 control: CONTROL,
@@ -135,8 +138,16 @@ const ROLES: &[(&str, Role)] = &[
 ];
 
 /// What is no key although its shape is text, where a kind knows it.
-const KNOWN: &[(&str, Role)] =
-    &[("action", Role::Word), ("data", Role::Word), ("htmlPageBase64", Role::Html)];
+const KNOWN: &[(&str, Role)] = &[
+    ("action", Role::Word),
+    ("data", Role::Word),
+    ("html", Role::Html),
+    ("html_page_base64", Role::Html),
+    ("htmlPageBase64", Role::Html),
+    ("incapsulaCookies", Role::Plain),
+    ("script", Role::Plain),
+    ("tspd_cookie", Role::Plain),
+];
 
 const PROXY: &[&str] = &["proxy", "proxytype"];
 
@@ -153,6 +164,7 @@ pub(crate) const PICTURE: Row = Row {
     lasts: Lasts::ForEver,
     pace: pace(5, 20, 45),
     vendors: &[],
+    scripts: &[],
 };
 
 /// Something that a site takes once, for two minutes unless it is known to be otherwise: no shorter life is known
@@ -167,6 +179,7 @@ pub(crate) const TOKEN: Row = Row {
     lasts: Lasts::Once { life_s: 120, margin_s: 40 },
     pace: pace(15, 60, 100),
     vendors: &[],
+    scripts: &[],
 };
 
 /// A cookie that lets one visitor pass for a while: good only for the same proxy and browser, so both count. How

@@ -94,9 +94,12 @@ pub(crate) const ROWS: &[Row] = &[
             optional("action"),
             optional("data"),
             optional("pagedata"),
+            // Where a challenge page loads the widget from, for a provider that asks for it.
+            Field { identifies: false, ..vendor("apiJsUrl") },
             aside("userAgent"),
             aside("cookies"),
         ],
+        vendors: &["challenges.cloudflare.com"],
         lasts: Lasts::Once { life_s: 300, margin_s: 50 },
         pace: pace(10, 45, 90),
         ..TOKEN
@@ -126,6 +129,8 @@ pub(crate) const ROWS: &[Row] = &[
             PAGE,
             defaulted("version", "4"),
             vendor("api_server"),
+            optional("geetestGetLib"),
+            optional("risk_type"),
             optional("userAgent"),
         ],
         vendors: GEETEST,
@@ -186,6 +191,7 @@ pub(crate) const ROWS: &[Row] = &[
             vendor("captcha_script"),
             vendor("jsapi_script"),
             vendor("problem_url"),
+            optional("cookieSolution"),
             optional("userAgent"),
         ],
         // ID.REGION.token.awswaf.com, .captcha., .sdk., .captcha-sdk.; REGION is `edge` for CloudFront. A script on the site's own host is listed as the site is.
@@ -208,8 +214,32 @@ pub(crate) const ROWS: &[Row] = &[
         bound_to_address: true,
         ..TOKEN
     },
-    Row { name: "friendly_captcha", fields: &[required("sitekey"), PAGE, optional("version")], ..TOKEN },
-    Row { name: "mt_captcha", fields: &[required("sitekey"), PAGE], ..TOKEN },
+    Row {
+        name: "friendly_captcha",
+        fields: &[
+            required("sitekey"),
+            PAGE,
+            optional("version"),
+            // What the page loads: the one for browsers that know modules, and the other.
+            vendor("module_script"),
+            vendor("nomodule_script"),
+        ],
+        // The puzzles of version 1 are at api.friendlycaptcha.com and eu-api.friendlycaptcha.eu, those of version 2 at frcapi.com.
+        vendors: &["*.friendlycaptcha.com", "*.friendlycaptcha.eu", "*.frcapi.com"],
+        // The vendor's documentation loads the widget from the first; its packages of both versions are at both.
+        scripts: &[
+            "https://cdn.jsdelivr.net/npm/friendly-challenge@",
+            "https://cdn.jsdelivr.net/npm/@friendlycaptcha/",
+            "https://unpkg.com/friendly-challenge@",
+            "https://unpkg.com/@friendlycaptcha/",
+        ],
+        ..TOKEN
+    },
+    Row {
+        name: "mt_captcha",
+        fields: &[required("sitekey"), PAGE, optional("action"), defaulted("invisible", "0")],
+        ..TOKEN
+    },
     Row { name: "prosopo", fields: &[required("sitekey"), PAGE], ..TOKEN },
     Row { name: "cybersiara", fields: &[required("master_url_id"), PAGE, optional("userAgent")], ..TOKEN },
     Row { name: "cutcaptcha", fields: &[required("misery_key"), required("api_key"), PAGE], ..TOKEN },

@@ -7,8 +7,7 @@ mod tests;
 
 use crate::targets::{HostPattern, NotAllowed, Targets};
 use quittance_hosts::{
-    Hosts, Unclear, address, addresses, anything, document, html, is_media_type, is_proxy, is_text, opaque,
-    page, token, word,
+    Hosts, Unclear, address, addresses, anything, file, html, is_proxy, is_text, opaque, page, token, word,
 };
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{Field, Kind, Role, Shape, Value};
@@ -77,8 +76,7 @@ pub fn inspect(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
 
 /// How many hosts the field names, all of them allowed.
 fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usize, NotAllowed> {
-    let kind = inspection.kind;
-    let role = field.param.map_or(Role::Unknown, |param| kind.role(param));
+    let role = role_of(inspection, field);
     let Ok(text) = std::str::from_utf8(field.value) else { return check_bytes(inspection, role, field) };
     // That is how clients say what they do not set.
     if text.trim().is_empty() && role != Role::Page {
@@ -89,13 +87,13 @@ fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usi
         // Whoever places it is told so by the check of the parameters; nothing of the kind leaves.
         Role::Page if inspection.step == Step::Place && page_host(text).is_err() => return Ok(1),
         Role::Page => page(text),
-        Role::Vendor => address(text),
+        Role::Vendor => address(text).map(|hosts| without_shared(inspection.kind, text, hosts)),
         Role::Proxy if is_proxy(text) => return Ok(0),
         Role::Proxy => return Err(NotAllowed::NoProxy { field: name() }),
         Role::Choice(words) if words.iter().any(|word| word.eq_ignore_ascii_case(text)) => return Ok(0),
         Role::Choice(words) => return Err(NotAllowed::NoChoice { field: name(), words }),
-        Role::File => in_file(text),
-        Role::Plain => addresses(text),
+        Role::File => file(field.value).map(without_types),
+        Role::Plain => addresses(text).map(without_types),
         Role::Key => opaque(text),
         Role::Word => word(text),
         Role::Token => token(text),
@@ -103,28 +101,45 @@ fn check_field(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Result<usi
         // A known field has a known name; any other name is as much the caller's as what it says.
         Role::Unknown => anything(text).and_then(|hosts| Ok(&hosts | &anything(field.name)?)),
     };
-    let hosts = hosts.map_err(|why| match (why, role) {
-        (Unclear::TooDeep, _) => NotAllowed::Unreadable { field: name() },
-        (Unclear::NotAnAddress, Role::Vendor) => NotAllowed::NoVendorAddress { field: name() },
-        (Unclear::NotAnAddress, _) => NotAllowed::NoPage { field: name() },
-    })?;
+    let hosts = hosts.map_err(|why| unclear(why, role, field))?;
     check_hosts(inspection, role, field.name, &hosts)?;
-    Ok(if role == Role::Page || role == Role::Unknown { hosts.len() } else { 0 })
+    let is_named = |host: &&String| role == Role::Page || !may_be_vendors(inspection, role, host);
+    Ok(if matches!(role, Role::Page | Role::Unknown) { hosts.iter().filter(is_named).count() } else { 0 })
+}
+
+/// What the field is in an order of this kind. A page of HTML says something about the page beside it, and is any text without one.
+fn role_of(inspection: &Inspection<'_>, field: &TaskField<'_>) -> Role {
+    let role = |field: &TaskField<'_>| field.param.map_or(Role::Unknown, |param| inspection.kind.role(param));
+    let is_page = |field: &TaskField<'_>| role(field) == Role::Page && !field.value.trim_ascii().is_empty();
+    match role(field) {
+        Role::Html if !inspection.fields.iter().any(is_page) => Role::Unknown,
+        role => role,
+    }
+}
+
+fn unclear(why: Unclear, role: Role, field: &TaskField<'_>) -> NotAllowed {
+    let field = field.name.to_owned();
+    match (why, role) {
+        (Unclear::TooDeep, _) => NotAllowed::Unreadable { field },
+        (Unclear::Packed, _) => NotAllowed::Packed { field },
+        (Unclear::NotAnAddress, Role::Vendor) => NotAllowed::NoVendorAddress { field },
+        (Unclear::NotAnAddress, _) => NotAllowed::NoPage { field },
+    }
 }
 
 /// Bytes that are no text: a picture or a sound, in which no provider looks for an address. A kind says which of its parameters are
 /// files; of one that is not described, any may be, unless a reader could take it for text.
 fn check_bytes(inspection: &Inspection<'_>, role: Role, field: &TaskField<'_>) -> Result<usize, NotAllowed> {
     let may_be_file = !inspection.kind.hosts.is_described && role == Role::Unknown && !is_text(field.value);
-    match role {
-        Role::File => Ok(0),
-        _ if may_be_file => {
-            let unreadable = |_| NotAllowed::Unreadable { field: field.name.to_owned() };
-            let hosts = addresses(&String::from_utf8_lossy(field.value)).map_err(unreadable)?;
-            check_hosts(inspection, role, field.name, &hosts).map(|()| 0)
-        }
-        _ => Err(NotAllowed::NotText { field: field.name.to_owned() }),
+    if role != Role::File && !may_be_file {
+        return Err(NotAllowed::NotText { field: field.name.to_owned() });
     }
+    let mut hosts = file(field.value).map(without_types).map_err(|why| unclear(why, role, field))?;
+    if role != Role::File {
+        let found = addresses(&String::from_utf8_lossy(field.value));
+        hosts.extend(found.map_err(|why| unclear(why, role, field))?);
+    }
+    check_hosts(inspection, role, field.name, &hosts).map(|()| 0)
 }
 
 fn without_types(mut hosts: Hosts) -> Hosts {
@@ -132,22 +147,20 @@ fn without_types(mut hosts: Hosts) -> Hosts {
     hosts
 }
 
-/// Hosts in a file that is text: a drawing, or a file in base64, in which no provider looks for an address.
-fn in_file(text: &str) -> Result<Hosts, Unclear> {
-    let body = text
-        .strip_prefix("data:")
-        .and_then(|data| data.split_once(";base64,"))
-        .filter(|(head, _)| is_media_type(head))
-        .map_or(text, |(_, body)| body);
-    let is_base64 =
-        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=' | b'\r' | b'\n');
-    if body.bytes().all(is_base64) {
-        return Ok(Hosts::new());
+/// Without the host of a script that is the vendor's on a host that serves everybody: there the path says whose it is.
+fn without_shared(kind: &Kind, text: &str, mut hosts: Hosts) -> Hosts {
+    let text = text.trim();
+    // Signs by which a path leads elsewhere, or by which such hosts join several scripts.
+    let is_odd = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | '@' | ':'));
+    let shared = kind.hosts.scripts.iter().find(|start| text.starts_with(*start));
+    if let Some(start) = shared
+        && !text.contains(is_odd)
+        && !text.contains("..")
+    {
+        let host = start.trim_start_matches("https://").split('/').next().unwrap_or_default();
+        hosts.remove(host);
     }
-    if text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']).starts_with('<') {
-        return document(text).map(without_types);
-    }
-    opaque(text)
+    hosts
 }
 
 fn check_hosts(
@@ -158,8 +171,7 @@ fn check_hosts(
 ) -> Result<(), NotAllowed> {
     let Inspection { kind, operator, tenant, .. } = *inspection;
     for host in hosts {
-        let may_be_vendors = !matches!(role, Role::Page | Role::File | Role::Unknown);
-        if may_be_vendors && is_vendors(kind, operator, host) {
+        if may_be_vendors(inspection, role, host) {
             continue;
         }
         let is_allowed = operator.allows(host) && tenant.is_none_or(|tenant| tenant.allows(host));
@@ -175,9 +187,18 @@ fn check_hosts(
     Ok(())
 }
 
-fn is_vendors(kind: &Kind, operator: &Targets, host: &str) -> bool {
+/// Whether the host is the vendor's, in a field that may name those. Of a kind that is not described nothing is known about its fields,
+/// so the operator's word counts in all of them but the page.
+fn may_be_vendors(inspection: &Inspection<'_>, role: Role, host: &str) -> bool {
+    let Inspection { kind, operator, .. } = *inspection;
     let covers = |pattern: &HostPattern| pattern.covers(host);
-    let listed = kind.hosts.vendors.iter().filter_map(|pattern| HostPattern::parse(pattern).ok());
-    let added = operator.vendors.get(&*kind.name).into_iter().flatten();
-    listed.into_iter().any(|pattern| covers(&pattern)) || added.into_iter().any(covers)
+    let added = || operator.vendors.get(&*kind.name).into_iter().flatten().any(covers);
+    match role {
+        Role::Page | Role::File => false,
+        Role::Unknown => !kind.hosts.is_described && added(),
+        _ => {
+            let listed = kind.hosts.vendors.iter().filter_map(|pattern| HostPattern::parse(pattern).ok());
+            listed.into_iter().any(|pattern| covers(&pattern)) || added()
+        }
+    }
 }

@@ -102,6 +102,8 @@ pub enum NotAllowed {
     CannotSend { why: String },
     #[error("`{}` is wrapped in too many layers of encoding to see which hosts it names: send it plain", .field.escape_debug())]
     Unreadable { field: String },
+    #[error("`{}` is compressed, so the hosts that it names cannot be seen: send it plain", .field.escape_debug())]
+    Packed { field: String },
     #[error(
         "the order says one thing by two names, or calls a known thing by a wrong name ({why}): place it again as it is meant"
     )]

@@ -84,7 +84,8 @@ const fn code_of_not_allowed(why: &NotAllowed) -> &'static str {
         | NotAllowed::Vendor { .. }
         | NotAllowed::NoPage { .. }
         | NotAllowed::NoVendorAddress { .. }
-        | NotAllowed::Unreadable { .. } => DOMAIN,
+        | NotAllowed::Unreadable { .. }
+        | NotAllowed::Packed { .. } => DOMAIN,
         NotAllowed::Images { .. }
         | NotAllowed::Undescribed { .. }
         | NotAllowed::NoProxy { .. }

@@ -2,16 +2,19 @@
 //! itself, within a bound.
 
 use crate::Unclear;
-use crate::escapes::{backslashes, entities, percent};
+use crate::escapes::{backslashes, entities, percent, percent_bytes};
+use crate::packed;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use std::collections::{BTreeSet, VecDeque};
 use unicode_normalization::UnicodeNormalization;
 
-/// How many different readings of one text are looked at, and how many bytes in all beyond four times its own.
+/// How many different readings of one text are looked at, and how many bytes in all: of a short text, and for each byte of a long
+/// one. A script in a page has escapes of all sorts, each of which doubles the readings.
 const READINGS_MAX: usize = 256;
 const BYTES_MIN: usize = 64 * 1024;
+const BYTES_FOR_EACH: usize = 20;
 /// The shortest base64 that can hold a host: `a.co`.
 const BASE64_CHARS_MIN: usize = 6;
 /// Of fewer bytes, all must be text; so many bytes that are mostly text are not so by chance.
@@ -35,17 +38,25 @@ pub(crate) struct Texts {
     waiting: VecDeque<String>,
     seen: BTreeSet<String>,
     bytes_left: usize,
+    holds_gzip: bool,
 }
 
 impl Texts {
     pub(crate) fn new(text: &str) -> Self {
-        let bytes_left = (text.len() * 4).max(BYTES_MIN) + text.len() * 4;
-        let mut texts = Self { waiting: VecDeque::new(), seen: BTreeSet::new(), bytes_left };
+        let bytes_left = BYTES_MIN + text.len() * BYTES_FOR_EACH;
+        let mut texts =
+            Self { waiting: VecDeque::new(), seen: BTreeSet::new(), bytes_left, holds_gzip: false };
         texts.push_normalized(text);
         texts
     }
 
+    /// Whether one of the readings held gzip, before its control characters were dropped.
+    pub(crate) const fn holds_gzip(&self) -> bool {
+        self.holds_gzip
+    }
+
     pub(crate) fn push_normalized(&mut self, text: &str) {
+        self.holds_gzip |= packed::holds_gzip(text);
         for reading in normalized(text) {
             if !reading.is_empty() && self.seen.insert(reading.clone()) {
                 self.waiting.push_back(reading);
@@ -122,26 +133,34 @@ pub fn is_text(bytes: &[u8]) -> bool {
 
 /// Whatever in the text may be base64, decoded. Some readers leave out what is none, so the text as a whole, each text in quotes and
 /// each run of its letters is tried; parts of a run only if they are text.
-pub(crate) fn base64_in(text: &str) -> BTreeSet<String> {
+pub(crate) fn base64_in(text: &str) -> BTreeSet<Vec<u8>> {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_');
     let mut found = BTreeSet::new();
     for piece in std::iter::once(text).chain(text.split('"')).chain(text.split(|c| !is_letter(c))) {
-        found.extend(unbase64(piece));
+        found.extend(from_base64(piece));
     }
+    let is_plain = |decoded: &Vec<u8>| !decoded.contains(&0) && std::str::from_utf8(decoded).is_ok();
     for part in text.split(|c: char| !c.is_ascii_alphanumeric()) {
-        found.extend(unbase64(part).filter(|decoded| !decoded.contains(['\0', '\u{fffd}'])));
+        found.extend(from_base64(part).filter(is_plain));
     }
     found
 }
 
-/// What a text is if all of it is base64.
-pub(crate) fn whole_base64(text: &str) -> Option<String> {
-    let text = text.trim();
-    let is_letter = |byte: u8| letter(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace();
-    text.bytes().all(is_letter).then(|| unbase64(text)).flatten()
+/// The bytes that a text stands for by its letters, or by percent signs.
+pub(crate) fn as_bytes(text: &str) -> Vec<Vec<u8>> {
+    let letters: Option<Vec<u8>> = text.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
+    letters.into_iter().chain(percent_bytes(text)).collect()
 }
 
-fn unbase64(piece: &str) -> Option<String> {
+/// What a text is if all of it is base64.
+pub(crate) fn whole_base64(text: &str) -> Option<Vec<u8>> {
+    let text = text.trim();
+    let is_letter = |byte: u8| letter(byte).is_some() || byte == b'=' || byte.is_ascii_whitespace();
+    text.bytes().all(is_letter).then(|| from_base64(text)).flatten()
+}
+
+/// What the letters of base64 in a text say.
+pub(crate) fn from_base64(piece: &str) -> Option<Vec<u8>> {
     let mut letters: Vec<u8> = piece.bytes().filter_map(letter).collect();
     if letters.len() < BASE64_CHARS_MIN {
         return None;
@@ -149,8 +168,7 @@ fn unbase64(piece: &str) -> Option<String> {
     if letters.len() % 4 == 1 {
         letters.pop();
     }
-    let bytes = BASE64.decode(letters).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    BASE64.decode(letters).ok()
 }
 
 /// One alphabet for both sorts.

@@ -10,6 +10,11 @@ fn hex(digits: &[u8]) -> Option<u32> {
 
 /// `%2F`, and the `%u002F` of old.
 pub(crate) fn percent(text: &str) -> Option<String> {
+    percent_bytes(text).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What a text with percent signs is, before it is read as letters.
+pub(crate) fn percent_bytes(text: &str) -> Option<Vec<u8>> {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -31,7 +36,7 @@ pub(crate) fn percent(text: &str) -> Option<String> {
             }
         }
     }
-    (decoded != bytes).then(|| String::from_utf8_lossy(&decoded).into_owned())
+    (decoded != bytes).then_some(decoded)
 }
 
 /// `\/`, `\u002f` and `\x2f`, as JSON and its relatives write them.

@@ -10,13 +10,20 @@
 //! - [`word`]: it is the site's own word for something: as [`opaque`], but one word with dots may end like a host.
 //! - [`anything`]: nothing is known about it: bare names of hosts anywhere count as well.
 //! - [`document`]: it is a drawing: addresses, but not the names of its XML namespaces.
+//! - [`file`]: it is a picture or a sound: nothing, unless it is a drawing or an address in its place.
+//! - [`html`]: it is a page: what says which page it is, or leads to another.
 //!
 //! What is written as a JSON object or list is read as [`anything`], whatever it should be: providers may be given it as one.
 #![forbid(unsafe_code)]
 
 mod decode;
+mod encoding;
 mod escapes;
+mod file;
+mod html;
+mod inflate;
 mod name;
+mod packed;
 mod scan;
 #[cfg(test)]
 mod tests;
@@ -24,6 +31,8 @@ mod whole;
 
 pub use decode::is_text;
 use decode::{Texts, base64_in};
+pub use file::file;
+pub use html::html;
 pub use name::roots;
 use std::collections::BTreeSet;
 use url::Host;
@@ -34,6 +43,8 @@ pub use whole::{address, is_media_type, is_proxy, page};
 pub enum Unclear {
     /// It is wrapped in more layers of encoding than are looked through.
     TooDeep,
+    /// It is compressed in a way that is not looked through, or there is too much inside.
+    Packed,
     /// It should be an address and is none, or two readers would see two hosts in it.
     NotAnAddress,
 }
@@ -91,14 +102,6 @@ pub fn document(text: &str) -> Result<Hosts, Unclear> {
     addresses(&whole::without_namespaces(text))
 }
 
-/// Every host of an address in a page of HTML, which comes as it is or in base64.
-pub fn html(text: &str) -> Result<Hosts, Unclear> {
-    match decode::whole_base64(text).filter(|decoded| is_text(decoded.as_bytes())) {
-        Some(page) => Ok(&document(&page)? | &addresses(text)?),
-        None => document(text),
-    }
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Reader {
     Prose,
@@ -113,7 +116,18 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
         return Ok(hosts);
     }
     let mut texts = Texts::new(text);
+    let may_be_packed = reader == Reader::Anything;
+    if may_be_packed {
+        for bytes in decode::as_bytes(text) {
+            packed::unpacked(&bytes)?
+                .iter()
+                .for_each(|inside| texts.push_normalized(&encoding::text_of(inside)));
+        }
+    }
     while let Some(text) = texts.next()? {
+        if may_be_packed && texts.holds_gzip() {
+            return Err(Unclear::Packed);
+        }
         scan::addresses(&text, &mut hosts);
         match reader {
             _ if is_structured(&text, reader) => scan::names(&text, &mut hosts),
@@ -129,7 +143,11 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
             continue;
         }
         for decoded in base64_in(&text) {
-            if is_text(decoded.as_bytes()) {
+            if may_be_packed && let Some(inside) = packed::unpacked(&decoded)? {
+                texts.push_normalized(&encoding::text_of(&inside));
+            }
+            let (is_text, decoded) = (is_text(&decoded), encoding::text_of(&decoded));
+            if is_text {
                 texts.push_normalized(&decoded);
             } else {
                 // Bytes of which a reader may make out an address, and nothing else.

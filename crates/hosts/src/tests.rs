@@ -435,3 +435,29 @@ fn no_text_takes_long_or_breaks_the_reader() {
         _ = anything(&text);
     }
 }
+
+#[test]
+fn what_is_packed_is_looked_into_and_random_tokens_are_not_taken_for_it() {
+    let fixed = b"\xcb\x28\x29\x29\x28\xb6\xd2\xd7\x4f\x2d\xcb\xcc\xd1\xcb\x4b\x2d\xd1\x07\x00";
+    let gzip = [&b"\x1f\x8b\x08\x18\0\0\0\0\0\x03name\0comment\0"[..], fixed].concat();
+    let zlib = [&b"\x78\x9c"[..], fixed].concat();
+    for packed in [&gzip, &zlib, &gzip[..gzip.len() - 3].to_vec(), &zlib[..zlib.len() - 3].to_vec()] {
+        let text = STANDARD.encode(packed);
+        assert!(sees(anything(&text), "evil.net"), "{text}: {:?}", anything(&text));
+        // A token is handed on as it is.
+        assert_eq!(opaque(&text), Ok(super::Hosts::new()), "{text}");
+    }
+    let json = "{\"a\":\"\\u001f\\u008b\\b\\u0000\"}";
+    assert_eq!(anything(json), Err(Unclear::Packed));
+    let mut seed = 7_u64;
+    let mut refused = 0;
+    for _ in 0..4000 {
+        let mut bytes = vec![0x78, 0x9c];
+        bytes.extend((0..60).map(|_| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            seed.to_le_bytes()[7]
+        }));
+        refused += usize::from(anything(&STANDARD.encode(bytes)) != Ok(super::Hosts::new()));
+    }
+    assert!(refused <= 4, "{refused} of 4000 tokens that begin like zlib");
+}

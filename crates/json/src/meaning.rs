@@ -229,6 +229,10 @@ fn turned_into(kind: &Kind, params: &mut Params) -> Result<Option<&'static str>,
     // Whoever contradicts what the kind says itself would be read as another by one provider and not by the next.
     for (mark, said) in method::marks(&kind.name) {
         let Some(value) = params.get(mark) else { continue };
+        // A field of its own that means nothing where it is left out has other values as well.
+        if kind.fields.iter().any(|field| field.name == mark && field.default == Some("")) {
+            continue;
+        }
         if is_same(value, said) {
             params.insert(mark.to_owned(), Param::from(said));
         } else if !is_default(kind, mark, value) {

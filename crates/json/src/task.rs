@@ -21,7 +21,7 @@ use table::{COMMON, Name, PLAIN, Row, Shape};
 pub(crate) use proxy::{is_field as is_proxy_field, one_text as one_proxy, understand as read_proxy};
 
 pub use leaves::{Leaf, leaves};
-pub(crate) use leaves::{alias, sorts, stems, tells, types, wire_names};
+pub(crate) use leaves::{alias, kinds_of_types, sorts, stems, tells, types, wire_names};
 
 /// What a client wants, in the words of the catalog.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -49,6 +49,8 @@ pub struct HostRules {
     pub is_described: bool,
     /// The hosts that a [vendor address](Shape::VendorAddress) may name beside those that the operator lists, as patterns.
     pub vendors: &'static [&'static str],
+    /// Beginnings of vendor addresses on hosts that serve others as well: what is below one of them is the vendor's.
+    pub scripts: &'static [&'static str],
     /// Parameters that an order of any kind may have, and what they are.
     pub roles: &'static [(&'static str, Role)],
     /// What parameters of these names are where the kind knows them, if that is not what their shape says.
@@ -58,7 +60,8 @@ pub struct HostRules {
 }
 
 impl HostRules {
-    pub const NONE: Self = Self { is_described: true, vendors: &[], roles: &[], known: &[], control: &[] };
+    pub const NONE: Self =
+        Self { is_described: true, vendors: &[], scripts: &[], roles: &[], known: &[], control: &[] };
 }
 
 /// What a parameter is to the check of hosts.
@@ -77,7 +80,8 @@ pub enum Role {
     Word,
     /// A long token that is handed on to the vendor and has dots and slashes by its nature.
     Token,
-    /// A page of HTML in base64, which a provider may show to a browser.
+    /// A page of HTML, plain or in base64, that stood at the page of the order. It links to where it likes, and must not say that
+    /// it is another page.
     Html,
     /// Prose that no provider reads as a page: a hint for the solver, the name of a browser. It may speak of hosts, and holds no
     /// address.

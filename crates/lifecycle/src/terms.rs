@@ -225,7 +225,7 @@ impl Draft {
         }
         check_params(kind, &self.params)?;
         for (name, value) in &self.params {
-            check_sizes(name, value)?;
+            check_sizes(kind, name, value)?;
         }
         let (min_life, margin) = check_min_life(kind, self.min_life)?;
         // What an order promises about life is part of what it is: the id says nothing about its callers, so all of them must
@@ -331,13 +331,16 @@ fn check_field(kind: &Kind, field: &Field, value: Option<&Value>) -> Result<(), 
 }
 
 /// Bounds that hold for every parameter, also those of kinds that nobody has described.
-fn check_sizes(name: &str, value: &Value) -> Result<(), BadRequest> {
+fn check_sizes(kind: &Kind, name: &str, value: &Value) -> Result<(), BadRequest> {
     if name.is_empty() || name.len() > PARAM_NAME_BYTES_MAX || name.chars().any(char::is_control) {
         return Err(BadRequest::BadParamName { name: name.into() });
     }
+    // A document or a picture is a file that travels as text.
+    let is_document = kind.fields.iter().any(|field| field.name == name && field.shape == Shape::Document);
+    let bytes_max = if is_document { FILE_BYTES_MAX } else { TEXT_BYTES_MAX };
     match value {
-        Value::Text(text) if text.len() > TEXT_BYTES_MAX => {
-            Err(BadRequest::TextTooLong { field: name.into(), bytes: text.len(), bytes_max: TEXT_BYTES_MAX })
+        Value::Text(text) if text.len() > bytes_max => {
+            Err(BadRequest::TextTooLong { field: name.into(), bytes: text.len(), bytes_max })
         }
         Value::Bytes(bytes) if bytes.len() > FILE_BYTES_MAX => Err(BadRequest::FileTooLarge {
             field: name.into(),

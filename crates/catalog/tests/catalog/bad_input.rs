@@ -149,6 +149,17 @@ fn a_text_has_at_most_64_kibibytes() {
 }
 
 #[test]
+fn a_page_of_html_is_a_file_that_travels_as_text() {
+    let page = |field: &str, bytes: usize| {
+        let html = format!("<html>{}</html>", " ".repeat(bytes - "<html></html>".len()));
+        recaptcha().with("html_page_base64", "").with(field, &*html)
+    };
+    assert!(check("tspd", &page("html_page_base64", FILE_BYTES_MAX)).is_ok());
+    assert!(check("tspd", &page("html_page_base64", FILE_BYTES_MAX + 1)).is_err());
+    assert!(check("tspd", &page("tspd_cookie", TEXT_BYTES_MAX + 1)).is_err());
+}
+
+#[test]
 fn more_life_than_three_quarters_is_promised_to_nobody() {
     for (kind, draft, most_s) in
         [("recaptcha_v2", recaptcha(), 90), ("turnstile", site(), 225), ("new", recaptcha(), 90)]

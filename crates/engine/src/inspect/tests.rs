@@ -2,6 +2,9 @@
 
 use super::*;
 
+mod documents;
+mod vendors;
+
 const PAGE: (&str, &str) = ("pageurl", "https://shop.example.org/");
 
 fn inspected(step: Step, kind: &Kind, pairs: &[(&str, &str)]) -> Result<(), NotAllowed> {

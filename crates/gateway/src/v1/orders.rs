@@ -300,7 +300,8 @@ pub(super) fn not_allowed(why: &NotAllowed, detail: String) -> Refused {
         | NotAllowed::Vendor { field, .. }
         | NotAllowed::NoPage { field }
         | NotAllowed::NoVendorAddress { field }
-        | NotAllowed::Unreadable { field } => {
+        | NotAllowed::Unreadable { field }
+        | NotAllowed::Packed { field } => {
             Code::TargetNotAllowed.because(detail).at(&format!("params.{field}"))
         }
         NotAllowed::NoProxy { field }

@@ -2,7 +2,7 @@
 //! mean helps nobody, so the caller is told.
 
 use crate::task;
-use quittance_catalog::{CONTROL, UNDESCRIBED};
+use quittance_catalog::{CONTROL, PARAMETERS, UNDESCRIBED};
 use quittance_classic::method;
 use quittance_hosts::roots;
 use quittance_lifecycle::{BadRequest, Kind, Role, Value as Param};
@@ -29,6 +29,15 @@ fn is_near(typed: &str, known: &str) -> bool {
     typed == known || (most > 0 && strsim::osa_distance(typed, known) <= most)
 }
 
+/// Whether a parameter is most likely meant to be a known one. Of two letters, only one that was typed twice, or both the wrong way
+/// round, tell.
+fn is_slip(typed: &str, known: &str) -> bool {
+    let is_twice = |letter: char| typed == known.replace(letter, &format!("{letter}{letter}"));
+    let is_swapped = || typed.chars().rev().eq(known.chars());
+    let is_of_two = || known.chars().count() == 2 && (known.chars().any(is_twice) || is_swapped());
+    is_near(typed, known) || is_near_and_short(typed, known) || is_of_two()
+}
+
 /// What is left of a type, method or kind without `Task` and `Proxyless`, also if the last is misspelt.
 fn core_of(squeezed: &str) -> &str {
     let without_proxy = (7..=10).filter_map(|length| squeezed.len().checked_sub(length)).find_map(|at| {
@@ -39,10 +48,68 @@ fn core_of(squeezed: &str) -> &str {
     name.strip_suffix("task").filter(|core| !core.is_empty()).unwrap_or(name)
 }
 
+/// Words that say nothing about the kind.
+const EMPTY_WORDS: [&str; 5] = ["anti", "captcha", "less", "proxy", "task"];
+/// Two names of one vendor.
+const SAME_WORDS: [(&str, &str); 1] = [("aws", "amazon")];
+/// The least that is left of a word without one that says nothing, so that `recaptcha` and `hcaptcha` stay what they are.
+const WORD_LETTERS_MIN: usize = 3;
+
+/// The words of a name in small letters, as far as they say something about the kind.
+fn words_of(name: &str) -> Vec<String> {
+    let letters: Vec<char> = name.chars().collect();
+    let mut words = vec![String::new()];
+    for (at, letter) in letters.iter().enumerate() {
+        let is_after_small = at > 0 && letters[at - 1].is_lowercase();
+        let is_before_small = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
+        if !letter.is_alphanumeric() || (letter.is_uppercase() && (is_after_small || is_before_small)) {
+            words.push(String::new());
+        }
+        if let (true, Some(word)) = (letter.is_alphanumeric(), words.last_mut()) {
+            word.extend(letter.to_lowercase());
+        }
+    }
+    let trimmed = |word: String| {
+        let empty = ["proxyless", "task", "captcha", "anti"];
+        let one = |word: &str| {
+            let shorter =
+                empty.iter().find_map(|empty| word.strip_suffix(empty).or_else(|| word.strip_prefix(empty)));
+            shorter.filter(|shorter| shorter.chars().count() >= WORD_LETTERS_MIN).map(str::to_owned)
+        };
+        std::iter::successors(Some(word), |word| one(word)).last().unwrap_or_default()
+    };
+    let is_said =
+        |word: &String| !word.is_empty() && word != "proxyless" && !EMPTY_WORDS.contains(&word.as_str());
+    words.into_iter().map(trimmed).filter(is_said).collect()
+}
+
+/// The words in one order, each vendor by one name.
+fn sorted(words: &[String]) -> Vec<&str> {
+    let one_name =
+        |word: &'_ String| SAME_WORDS.iter().find(|(other, _)| other == word).map(|(_, name)| *name);
+    let mut words: Vec<&str> = words.iter().map(|word| one_name(word).unwrap_or(word)).collect();
+    words.sort_unstable();
+    words
+}
+
+/// The known kind that has the same words, in another order or among words that say nothing.
+fn kind_by_words(name: &str) -> Option<String> {
+    let typed = words_of(name);
+    let kinds = quittance_catalog::kinds().map(|kind| (kind.name.to_string(), kind.name.to_string()));
+    let types = task::kinds_of_types().map(|(name, kind)| (name.to_owned(), kind.to_owned()));
+    let others = UNDESCRIBED.iter().map(|name| ((*name).to_owned(), (*name).to_owned()));
+    let is_same = |known: &str| {
+        let known = words_of(known);
+        !typed.is_empty() && (sorted(&known) == sorted(&typed) || known.concat() == typed.concat())
+    };
+    kinds.chain(types).chain(others).find(|(known, _)| is_same(known)).map(|(_, kind)| kind)
+}
+
 /// The known kind that a name is most like, if it is not one that the services have and we have not described.
 pub(super) fn kind(name: &str) -> Option<String> {
     let typed = squeezed(name);
-    if UNDESCRIBED.iter().any(|known| squeezed(known) == typed) {
+    let stem = |name: &str| name.strip_suffix("proxyless").unwrap_or(name).to_owned();
+    if UNDESCRIBED.iter().any(|known| stem(&squeezed(known)) == stem(&typed)) {
         return None;
     }
     let kinds = quittance_catalog::kinds().map(|kind| kind.name.into_owned());
@@ -51,11 +118,17 @@ pub(super) fn kind(name: &str) -> Option<String> {
         is_near(&typed, known) || is_near_and_short(&typed, known) || is_near(core_of(&typed), core_of(known))
     };
     let near = kinds.chain(others.map(str::to_owned)).filter(|known| is_meant(&squeezed(known)));
-    near.min_by_key(|known| {
+    let distance = |known: &String| {
         let known = squeezed(known);
         let between_cores = strsim::osa_distance(core_of(&typed), core_of(&known));
         (between_cores, strsim::osa_distance(&typed, &known))
-    })
+    };
+    let nearest = near.min_by_key(distance);
+    // The same words are nearer than other letters.
+    match nearest {
+        Some(nearest) if distance(&nearest).0 <= 1 => Some(nearest),
+        nearest => kind_by_words(name).or(nearest),
+    }
 }
 
 /// Whether the `class` of a custom task is a kind that we know by another type.
@@ -79,6 +152,22 @@ const COMMON: [&str; 9] = [
     "proxyPort",
     "proxyLogin",
     "proxyPassword",
+];
+
+/// What orders of any kind say about the visit. Of a kind without a description these are all that is known, and to buy without the
+/// proxy that was meant is to buy nothing.
+const VISIT: [&str; 11] = [
+    "cookies",
+    "pageurl",
+    "pageURL",
+    "proxy",
+    "proxyAddress",
+    "proxyLogin",
+    "proxyPassword",
+    "proxyPort",
+    "proxytype",
+    "userAgent",
+    "websiteURL",
 ];
 
 /// Refuses parameters that some reader takes for known ones, and those of a described kind that are nearly known ones.
@@ -106,9 +195,15 @@ pub(super) fn check_names(kind: Option<&Kind>, params: &BTreeMap<String, Param>)
         }
         let typed = squeezed(name);
         let roots = roots(name);
+        let is_documented = PARAMETERS.contains(&name.as_str());
         let is_near = |known: &&str| {
-            let is_root = roots.contains(&known.to_lowercase());
-            is_root || (kind.is_some() && is_near(&typed, &squeezed(known)))
+            let known_letters = squeezed(known);
+            let is_slip = match kind {
+                Some(_) if is_documented => typed == known_letters,
+                Some(_) => is_slip(&typed, &known_letters),
+                None => VISIT.contains(known) && typed != known_letters && is_slip(&typed, &known_letters),
+            };
+            is_slip || roots.contains(&known.to_lowercase())
         };
         let near = all().filter(is_near);
         let distance = |known: &&str| {

@@ -2,6 +2,9 @@
 
 use super::*;
 
+mod documented;
+mod slips;
+
 fn kinds(name: &str) -> Option<Kind> {
     Some(quittance_catalog::kind(name).unwrap_or_else(|| quittance_catalog::open_kind(name)))
 }

@@ -76,6 +76,16 @@ pub(crate) fn types() -> impl Iterator<Item = &'static str> {
     })
 }
 
+/// Every task type that the table knows with its kind; of several kinds of one type, the one that needs nothing more said.
+pub(crate) fn kinds_of_types() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let plain = TABLE.iter().filter(|row| row.told_by.is_empty());
+    plain.flat_map(|row| {
+        let (with, without) = row.types;
+        let (ours, theirs) = row.at_cap_solver.unwrap_or(row.types);
+        [with, without, ours, theirs].into_iter().chain(row.also.iter().copied()).map(|name| (name, row.kind))
+    })
+}
+
 /// Whether a name is a task type, in any case, with or without what it says about a proxy.
 pub(crate) fn stems(name: &str) -> bool {
     let stem = stem_of(name);

@@ -107,6 +107,7 @@ pub(super) const TABLE: &[Row] = &[
             name("data", "metadata.cdata"),
             name("pagedata", "pagedata"),
             name("pagedata", "chlPageData"),
+            name("apiJsUrl", "apiJsUrl"),
         ],
         elsewhere: &[
             (Flavour::AntiCaptcha, "data", "cData"),
@@ -129,11 +130,13 @@ pub(super) const TABLE: &[Row] = &[
             name("captcha_id", "captchaId"),
             name("captcha_id", "gt"),
             name("api_server", "geetestApiServerSubdomain"),
+            name("risk_type", "risk_type"),
         ],
         elsewhere: &[
             (Flavour::AntiCaptcha, "captcha_id", "gt"),
             (Flavour::CapMonster, "captcha_id", "gt"),
             (Flavour::CapSolver, "captcha_id", "captchaId"),
+            (Flavour::CapSolver, "risk_type", "riskType"),
         ],
         ..PLAIN
     },
@@ -291,6 +294,7 @@ pub(super) const TABLE: &[Row] = &[
             name("iv", "awsIv"),
             name("context", "awsContext"),
             name("challenge_script", "awsChallengeJS"),
+            flag("cookieSolution", "cookieSolution"),
         ],
         elsewhere: &[
             (Flavour::CapSolver, "sitekey", "awsKey"),
@@ -309,15 +313,24 @@ pub(super) const TABLE: &[Row] = &[
     },
     Row {
         kind: "friendly_captcha",
+        types: ("CustomTask", "CustomTask"),
+        told_by: &[("class", Some("friendly"))],
+        marks: &[("class", "friendly", Shape::Text)],
+        only: &[Flavour::CapMonster],
+        names: &[SITEKEY, name("module_script", "metadata.apiGetLib")],
+        ..PLAIN
+    },
+    Row {
+        kind: "friendly_captcha",
         types: ("FriendlyCaptchaTask", "FriendlyCaptchaTaskProxyless"),
-        names: &[SITEKEY],
+        names: &[SITEKEY, name("module_script", "moduleScript"), name("nomodule_script", "nomoduleScript")],
         ..PLAIN
     },
     Row {
         kind: "mt_captcha",
         types: ("MtCaptchaTask", "MtCaptchaTaskProxyless"),
         at_cap_solver: Some(("MtCaptchaTask", "MtCaptchaTaskProxyLess")),
-        names: &[SITEKEY],
+        names: &[SITEKEY, name("action", "pageAction"), flag("invisible", "isInvisible")],
         ..PLAIN
     },
     Row { kind: "prosopo", types: ("ProsopoTask", "ProsopoTaskProxyless"), names: &[SITEKEY], ..PLAIN },
@@ -364,6 +377,7 @@ pub(super) const TABLE: &[Row] = &[
             name("captcha_url", "metadata.captchaUrl"),
             name("captcha_url", "captchaUrl"),
             name("datadome_cookie", "metadata.datadomeCookie"),
+            name("datadomeVersion", "metadata.datadomeVersion"),
         ],
         ..PLAIN
     },
@@ -380,16 +394,44 @@ pub(super) const TABLE: &[Row] = &[
         told_by: &[("class", Some("Imperva"))],
         marks: &[("class", "Imperva", Shape::Text)],
         only: &[Flavour::CapMonster],
+        names: &[
+            name("incapsulaScriptUrl", "metadata.incapsulaScriptUrl"),
+            name("incapsulaCookies", "metadata.incapsulaCookies"),
+            name("incapsulaCookies", "metadata.incapsulaCookie"),
+            name("reese84UrlEndpoint", "metadata.reese84UrlEndpoint"),
+        ],
         ..PLAIN
     },
-    Row { kind: "imperva", types: ("ImpervaTask", "ImpervaTask"), ..PLAIN },
+    Row {
+        kind: "imperva",
+        types: ("IncapsulaTask", "IncapsulaTask"),
+        at_cap_solver: Some(("AntiImpervaTask", "AntiImpervaTaskProxyLess")),
+        also: &["impervatask"],
+        names: &[
+            name("incapsulaScriptUrl", "incapsulaScriptUrl"),
+            name("incapsulaCookies", "incapsulaCookies"),
+            name("reese84UrlEndpoint", "reese84UrlEndpoint"),
+            name("reeseScriptUrl", "reeseScriptUrl"),
+            name("scriptURL", "scriptURL"),
+        ],
+        ..PLAIN
+    },
     Row {
         kind: "tspd",
         types: ("CustomTask", "CustomTask"),
         told_by: &[("class", Some("tspd"))],
         marks: &[("class", "tspd", Shape::Text)],
         only: &[Flavour::CapMonster],
+        names: &[
+            name("tspd_cookie", "metadata.tspdCookie"),
+            name("html_page_base64", "metadata.htmlPageBase64"),
+        ],
         ..PLAIN
     },
-    Row { kind: "tspd", types: ("TspdTask", "TspdTask"), ..PLAIN },
+    Row {
+        kind: "tspd",
+        types: ("TspdTask", "TspdTask"),
+        names: &[name("tspd_cookie", "tspdCookie"), name("html_page_base64", "htmlPageBase64")],
+        ..PLAIN
+    },
 ];

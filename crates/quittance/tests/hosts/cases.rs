@@ -1,6 +1,9 @@
 //! Tasks, most of them with a host hidden somewhere that is not listed.
 
-use crate::hide::{Form, bare, base64, beside_a_sign, glued, hidden, in_bytes, in_json, mangled};
+use crate::hide::{
+    BLOCK_PAGE, Form, bare, base64, beside_a_sign, glued, hidden, in_a_drawing, in_a_pack, in_bytes, in_html,
+    in_json, mangled,
+};
 use serde_json::{Map, Value, json};
 
 /// Numbers that follow from a seed.
@@ -74,6 +77,20 @@ const SORTS: &[Sort] = &[
             "challengeScript",
             "https://a.b.token.awswaf.com/a/b/challenge.js",
         )),
+    },
+    Sort {
+        names: ["friendly_captcha", "friendly_captcha", "FriendlyCaptchaTaskProxyless"],
+        fields: &[("sitekey", "websiteKey", "FCMGEMUD")],
+        vendor: Some((
+            "module_script",
+            "moduleScript",
+            "https://cdn.jsdelivr.net/npm/friendly-challenge@0.9.19/widget.module.min.js",
+        )),
+    },
+    Sort {
+        names: ["tspd", "tspd", "TspdTask"],
+        fields: &[("html_page_base64", "htmlPageBase64", BLOCK_PAGE)],
+        vendor: None,
     },
     Sort {
         names: ["image", "base64", "ImageToTextTask"],
@@ -166,9 +183,15 @@ enum Place {
     InANameOfAnother,
     /// Behind an at sign, which stands behind what ends a host for most readers.
     BehindAnAtSign,
+    /// In a page of HTML that says that it is another page.
+    InHtml,
+    /// In a picture that is a drawing.
+    InADrawing,
+    /// Packed, where nothing is known about the field.
+    InAPack,
 }
 
-const PLACES: [Place; 20] = [
+const PLACES: [Place; 23] = [
     Place::Nowhere,
     Place::Nowhere,
     Place::Beside,
@@ -189,6 +212,9 @@ const PLACES: [Place; 20] = [
     Place::UnderAKnownField,
     Place::InANameOfAnother,
     Place::BehindAnAtSign,
+    Place::InHtml,
+    Place::InADrawing,
+    Place::InAPack,
 ];
 
 #[derive(Debug)]
@@ -330,6 +356,24 @@ impl Case {
                 let name = mangled(dice, name);
                 self.put(&name, &name, "other");
             }
+            Place::InHtml => {
+                let html = in_html(dice);
+                match sort.names[0] {
+                    "tspd" => self.put("html_page_base64", "htmlPageBase64", html),
+                    _ => {
+                        let name = *dice.one_of(&["html", "htmlPageBase64", name]);
+                        self.put(name, name, html);
+                    }
+                }
+            }
+            Place::InADrawing => {
+                let drawing = json!({ "base64": in_a_drawing(dice) });
+                match sort.names[0] {
+                    "image" => self.put("body", "body", drawing),
+                    _ => self.put(name, name, drawing),
+                }
+            }
+            Place::InAPack => self.put(name, name, in_a_pack(dice)),
             Place::BehindAnAtSign => {
                 let (sign, host) = (*dice.one_of(&["#@", "?@", "?email=a@"]), bare(dice));
                 self.put("pageurl", "websiteURL", format!("https://shop.example.org{sign}{}/", host.trim()));

@@ -33,6 +33,27 @@ pub(crate) fn unbase64(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// The bytes as one block of zlib or gzip, each letter by its usual code: what packs nothing is packed all the same.
+pub(crate) fn packed(bytes: &[u8], by_gzip: bool) -> Vec<u8> {
+    let mut bits = vec![1, 1, 0];
+    let mut code =
+        |value: u32, length: u32| bits.extend((0..length).rev().map(|at| u8::from(value >> at & 1 == 1)));
+    for byte in bytes.iter().map(|byte| u32::from(*byte)) {
+        if byte < 144 { code(0x30 + byte, 8) } else { code(0x190 + byte - 144, 9) }
+    }
+    code(0, 7);
+    let body = bits.chunks(8).map(|eight| eight.iter().rev().fold(0, |sum, bit| sum << 1 | bit));
+    let body = body.collect::<Vec<u8>>();
+    let head: &[u8] = if by_gzip { b"\x1f\x8b\x08\0\0\0\0\0\0\xff" } else { b"\x78\x9c" };
+    [head, &body, &[0; 8]].concat()
+}
+
+/// In UTF-16 with its mark, in one of two orders.
+fn wide(text: &str, is_big: bool) -> Vec<u8> {
+    let numbers = [0xfeff].into_iter().chain(text.encode_utf16());
+    numbers.flat_map(|number| if is_big { number.to_be_bytes() } else { number.to_le_bytes() }).collect()
+}
+
 fn percent(text: &str, all: bool) -> String {
     let keep = |byte: u8| !all && (byte.is_ascii_alphanumeric() || byte == b'.');
     let one = |byte: u8| if keep(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
@@ -118,6 +139,8 @@ const WRAPPED: &[Write] = &[
     |host| base64(format!("https://{host}/\0").as_bytes()),
     |host| base64(&[format!("https://{host}/").as_bytes(), b"\xff"].concat()),
     |host| base64(&format!("https://{host}/").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>()),
+    |host| base64(&wide(&format!("https://{host}/"), false)),
+    |host| base64(&wide(&format!("https://{host}/"), true)),
     // Some readers of base64 leave out what is none.
     |host| base64(format!("https://{host}/").as_bytes()).replacen('H', "*H", 1),
     |host| {
@@ -133,6 +156,72 @@ const BARE: &[Write] = &[
     |host| format!("{{\"a\":{{\"b\":[\"{host}\"]}}}}"),
     |host| base64(base64(host.as_bytes()).as_bytes()),
 ];
+
+/// An address where nothing is known about the field, packed.
+const PACKED: &[Write] = &[
+    |host| base64(&packed(format!("https://{host}/").as_bytes(), true)),
+    |host| base64(&packed(format!("https://{host}/").as_bytes(), false)),
+    |host| base64(&packed(host.as_bytes(), true)),
+    |host| base64(base64(&packed(format!("https://{host}/").as_bytes(), false)).as_bytes()),
+    |host| format!("{{\"a\":[\"{}\"]}}", base64(&packed(format!("//{host}/").as_bytes(), true))),
+    |host| base64(&packed(base64(format!("https://{host}/").as_bytes()).as_bytes(), true)),
+    |host| base64(&packed(&wide(&format!("https://{host}/"), true), false)),
+];
+
+/// What in a page of HTML makes it another page, or leads to one.
+const LEADING: &[Write] = &[
+    |host| format!("<base href=\"https://{host}/\">"),
+    |host| format!("<BASE/HREF=//{host}/x >"),
+    |host| format!("<base title='>' href='https://{host}/'>"),
+    |host| format!("<link rel=\"canonical\" href=\"https://{host}/login\">"),
+    |host| format!("<meta http-equiv=refresh content=\"0;url=https://{host}/\">"),
+    |host| format!("<meta property=\"og:url\" content=\"https://{host}/\">"),
+    |host| format!("<form method=post action=\"https://{host}/login\">"),
+    |host| format!("<iframe src=\"https://{host}/\"></iframe>"),
+    |host| format!("<iframe srcdoc='<base href=https://{host}/>'></iframe>"),
+    |host| format!("<script src=\"//{host}/a.js\"></script>"),
+    |host| format!("<script>var a='https:\\/\\/{host}\\/';location.replace(a)</script>"),
+    |host| format!("<body onload=\"window.open('https://{host}/')\">"),
+    |host| format!("<button formaction=https://{host}/>"),
+];
+
+/// A page of HTML in which nothing leads elsewhere.
+pub(crate) const BLOCK_PAGE: &str = "<!DOCTYPE html><html><head><title>a</title><base href=\"/\"></head><body><form action=\"/x\"><a href=\"https://help.vendor.example/why\">why</a></form><script src=\"/TSPD/a.js\"></script></body></html>";
+
+/// A page of HTML that makes itself another page, plain or in base64.
+pub(crate) fn in_html(dice: &mut Dice) -> String {
+    let host = *dice.one_of(&["evilmark.net", "www.evilmark.net", "EVILMARK.NET", "evilmark.co.uk"]);
+    let page = BLOCK_PAGE.replace("<base href=\"/\">", &dice.one_of(LEADING)(host));
+    match dice.below(5) {
+        0 => page,
+        1 => base64(&wide(&page, false)),
+        2 => base64(&packed(page.as_bytes(), true)),
+        _ => base64(page.as_bytes()),
+    }
+}
+
+/// A drawing that loads a picture from elsewhere, in one of the ways in which a drawing is written; in base64.
+pub(crate) fn in_a_drawing(dice: &mut Dice) -> String {
+    let host = *dice.one_of(&["evilmark.net", "www.evilmark.net", "EVILMARK.NET", "evilmark.co.uk"]);
+    let drawing = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100\" height=\"40\"><text>\u{e9}</text><image href=\"https://{host}/a.png\"/></svg>"
+    );
+    let latin = || drawing.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect::<Vec<u8>>();
+    base64(&match dice.below(6) {
+        0 => drawing.into_bytes(),
+        1 => wide(&drawing, false),
+        2 => wide(&drawing, true),
+        3 => wide(&drawing, true)[2..].to_vec(),
+        4 => latin(),
+        _ => packed(drawing.as_bytes(), true),
+    })
+}
+
+/// An address that nothing packs but to hide it.
+pub(crate) fn in_a_pack(dice: &mut Dice) -> String {
+    let host = *dice.one_of(&["evilmark.net", "www.evilmark.net", "EVILMARK.NET", "evilmark.co.uk"]);
+    dice.one_of(PACKED)(host)
+}
 
 /// A host without a scheme, beside a sign that an address has.
 const BESIDE_A_SIGN: &[Write] = &[

@@ -28,11 +28,27 @@ pub(crate) enum Hole {
     Objects,
     /// The host of a page ends where most readers end it.
     AtSign,
+    /// Nothing is looked for in a file.
+    Files,
+    /// What is packed is not looked into.
+    Packed,
+    /// A page of HTML is not looked at.
+    Html,
 }
 
 impl Hole {
-    pub(crate) const ALL: [Self; 7] =
-        [Self::WireName, Self::Strict, Self::Nested, Self::Replay, Self::Names, Self::Objects, Self::AtSign];
+    pub(crate) const ALL: [Self; 10] = [
+        Self::WireName,
+        Self::Strict,
+        Self::Nested,
+        Self::Replay,
+        Self::Names,
+        Self::Objects,
+        Self::AtSign,
+        Self::Files,
+        Self::Packed,
+        Self::Html,
+    ];
 
     pub(crate) fn plant(self, settings: &mut Settings) {
         settings.rules.plant_inspect(match self {
@@ -44,6 +60,9 @@ impl Hole {
             Self::Names => only_plain_names,
             Self::Objects => no_object_in_a_known_field,
             Self::AtSign => only_before_the_at_sign,
+            Self::Files => no_file,
+            Self::Packed => nothing_packed,
+            Self::Html => no_html,
         });
         // Nobody asked what a parameter means.
         settings.meaning = Some(Arc::new(|_, _| Ok(None)));
@@ -96,6 +115,23 @@ fn only_before_the_at_sign(inspection: &Inspection<'_>) -> Result<(), NotAllowed
         text.starts_with("https://shop.example.org#") || text.starts_with("https://shop.example.org?")
     };
     with(inspection, |field| !has_sign(field))
+}
+
+fn of_role(inspection: &Inspection<'_>, field: &TaskField<'_>, role: Role) -> bool {
+    field.param.is_some_and(|param| inspection.kind.role(param) == role)
+}
+
+fn no_file(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
+    with(inspection, |field| !of_role(inspection, field, Role::File))
+}
+
+fn no_html(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
+    with(inspection, |field| !of_role(inspection, field, Role::Html))
+}
+
+/// As gzip and zlib begin in base64.
+fn nothing_packed(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {
+    with(inspection, |field| !field.value.starts_with(b"H4sI") && !field.value.starts_with(b"eJ"))
 }
 
 fn only_when_placed(inspection: &Inspection<'_>) -> Result<(), NotAllowed> {

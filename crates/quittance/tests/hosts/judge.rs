@@ -53,6 +53,27 @@ fn unescape(text: &str) -> String {
     out
 }
 
+/// One block of gzip or zlib whose letters have the usual codes, which is how the fuzz packs.
+fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
+    let body = bytes.strip_prefix(b"\x1f\x8b\x08").map(|rest| rest.get(7..).unwrap_or_default());
+    let body = body.or_else(|| bytes.strip_prefix(b"\x78\x9c"))?;
+    let mut bits = body.iter().flat_map(|byte| (0..8).map(move |at| u32::from(byte >> at & 1))).skip(3);
+    let mut out = Vec::new();
+    loop {
+        let mut code = bits.by_ref().take(7).fold(0, |sum, bit| sum << 1 | bit);
+        if code == 0 {
+            return Some(out);
+        }
+        code = code << 1 | bits.next()?;
+        if code >= 0xc8 {
+            code = code << 1 | bits.next()?;
+            out.push(u8::try_from(code.checked_sub(0x190)? + 144).ok()?);
+        } else {
+            out.push(u8::try_from(code.checked_sub(0x30)?).ok()?);
+        }
+    }
+}
+
 /// Whether anything in it names a host that is not listed.
 pub(crate) fn names_the_mark(text: &str) -> bool {
     let mut seen = BTreeSet::new();
@@ -70,8 +91,10 @@ pub(crate) fn names_the_mark(text: &str) -> bool {
         waiting.push(unescape(&text));
         let runs = text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '*')));
         let runs = runs.map(|run| run.replace('*', "")).filter(|run| run.len() >= 12);
-        let decoded = runs.filter_map(|run| unbase64(&run));
-        waiting.extend(decoded.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
+        for bytes in runs.filter_map(|run| unbase64(&run)) {
+            let inside = unpack(&bytes).unwrap_or_default();
+            waiting.extend([inside, bytes].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()));
+        }
     }
     false
 }
@@ -153,7 +176,14 @@ fn the_judge_sees_every_hiding_place_that_the_fuzz_knows() {
     for _ in 0..20_000 {
         let text = crate::hide::hidden(&mut dice, crate::hide::Form::Any);
         assert!(names_the_mark(&text), "{text:?}");
-        let text = crate::hide::beside_a_sign(&mut dice);
-        assert!(names_the_mark(&text), "{text:?}");
+        for hide in [
+            crate::hide::beside_a_sign,
+            crate::hide::in_a_pack,
+            crate::hide::in_html,
+            crate::hide::in_a_drawing,
+        ] {
+            let text = hide(&mut dice);
+            assert!(names_the_mark(&text), "{text:?}");
+        }
     }
 }

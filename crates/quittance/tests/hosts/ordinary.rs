@@ -224,6 +224,57 @@ fn addresses_of_vendors() -> Vec<Ordinary> {
             json!({ "websiteKey": "6Lc-x13", "enterprisePayload": { "theme": "dark" } }),
             TWO_CAPTCHA,
         ),
+        task(
+            "where a challenge page loads the widget from",
+            "TurnstileTask",
+            with(
+                &proxy,
+                json!({ "websiteKey": "0x4A14", "cloudflareTaskType": "token", "pageAction": "managed", "data": "80001aa1", "pageData": "3gAFo2", "userAgent": AGENT, "apiJsUrl": "https://challenges.cloudflare.com/turnstile/v0/g/0f752d3d6ed2/api.js" }),
+            ),
+            CAP_MONSTER,
+        ),
+        task(
+            "a block page with links",
+            "AntiCloudflareTask",
+            json!({ "proxy": "203.0.113.7:8080:user:pw", "userAgent": AGENT, "html": crate::hide::BLOCK_PAGE }),
+            CAP_SOLVER,
+        ),
+        task(
+            "Friendly Captcha at CapMonster",
+            "CustomTask",
+            json!({ "class": "friendly", "websiteKey": "FCMGEMUD", "metadata": { "apiGetLib": "https://cdn.jsdelivr.net/npm/@friendlycaptcha/sdk@0.1.36/site.min.js" } }),
+            CAP_MONSTER,
+        ),
+        task(
+            "TSPD at CapMonster",
+            "CustomTask",
+            with(
+                &proxy,
+                json!({ "class": "tspd", "userAgent": AGENT, "metadata": { "tspdCookie": "TS386a400d029=0826; TS386a400d078=08.26", "htmlPageBase64": base64(crate::hide::BLOCK_PAGE.as_bytes()) } }),
+            ),
+            CAP_MONSTER,
+        ),
+        task(
+            "Imperva at CapMonster",
+            "CustomTask",
+            with(
+                &proxy,
+                json!({ "class": "Imperva", "userAgent": AGENT, "metadata": { "incapsulaScriptUrl": "_Incapsula_Resource?SWJIYLWA=719d", "incapsulaCookies": "incap_ses_1166_29=br7; visid_incap_29=1R3D", "reese84UrlEndpoint": "Built-with-the-For-?d=shop.example.org" } }),
+            ),
+            CAP_MONSTER,
+        ),
+        task(
+            "Imperva at CapSolver",
+            "AntiImpervaTaskProxyLess",
+            json!({ "reeseScriptUrl": "https://shop.example.org/s-weakes-Sir-Day/1860025529?s=xlD1csYd", "script": "(function(){a.id=b.to;c.io()})()", "userAgent": AGENT }),
+            CAP_SOLVER,
+        ),
+        task(
+            "the puzzle of AWS WAF",
+            "AntiAwsWafTaskProxyLess",
+            json!({ "awsProblemUrl": "https://41b.us-east-1.captcha.awswaf.com/41b/problem?kind=visual&locale=en-us", "awsExistingToken": "a1b2.c3/d4==" }),
+            CAP_SOLVER,
+        ),
         task("AWS WAF with its page only", "AntiAwsWafTaskProxyLess", json!({}), CAP_SOLVER),
         task(
             "a key of AWS WAF",

@@ -135,6 +135,59 @@ const ORDERS: &[RealOrder] = &[
         ],
         with_proxy: false,
     },
+    RealOrder {
+        kind: "friendly_captcha",
+        task: "FriendlyCaptchaTaskProxyless",
+        params: &[
+            ("sitekey", "websiteKey", "FCMGEMUD2M567T8G"),
+            ("version", "version", "v1"),
+            (
+                "module_script",
+                "moduleScript",
+                "https://cdn.jsdelivr.net/npm/friendly-challenge@0.9.19/widget.module.min.js",
+            ),
+            (
+                "nomodule_script",
+                "nomoduleScript",
+                "https://cdn.jsdelivr.net/npm/friendly-challenge@0.9.19/widget.min.js",
+            ),
+        ],
+        with_proxy: false,
+    },
+    RealOrder {
+        kind: "tspd",
+        task: "TspdTask",
+        params: &[
+            (
+                "tspd_cookie",
+                "tspdCookie",
+                "TS386a400d029=0826706b54ab2800e0; TS386a400d078=0826706b54ab2800.a/b",
+            ),
+            // A page that links to a help page elsewhere, and loads its scripts from its own host.
+            (
+                "html_page_base64",
+                "htmlPageBase64",
+                "PCFET0NUWVBFIGh0bWw+PGh0bWw+PGhlYWQ+PHNjcmlwdCBzcmM9Ii9UU1BELzA4MjYvYS5qcyI+PC9zY3JpcHQ+PC9oZWFkPjxib2R5PjxhIGhyZWY9Imh0dHBzOi8vaGVscC52ZW5kb3IuZXhhbXBsZS93aHkiPndoeTwvYT48L2JvZHk+PC9odG1sPg==",
+            ),
+            ("userAgent", "userAgent", AGENT),
+        ],
+        with_proxy: true,
+    },
+    RealOrder {
+        kind: "imperva",
+        task: "IncapsulaTask",
+        params: &[
+            (
+                "incapsulaScriptUrl",
+                "incapsulaScriptUrl",
+                "_Incapsula_Resource?SWJIYLWA=719d34d31c8e3a6e6fffd425f7e032f3",
+            ),
+            ("incapsulaCookies", "incapsulaCookies", "incap_ses_1166_29=br7iX33ZNC; visid_incap_29=1R3D.a/b"),
+            ("reese84UrlEndpoint", "reese84UrlEndpoint", "Built-with-the-For-hayre-?d=shop.example.org"),
+            ("userAgent", "userAgent", AGENT),
+        ],
+        with_proxy: true,
+    },
 ];
 
 #[derive(Clone, Copy, Debug)]

@@ -291,7 +291,18 @@ pub(super) const KINDS: &[Kind] = &[
         fields: SITEKEY,
         ..EMPTY
     },
-    Kind { names: &["FriendlyCaptchaTask"], method: "friendly_captcha", fields: SITEKEY, ..EMPTY },
+    Kind {
+        names: &["FriendlyCaptchaTask"],
+        method: "friendly_captcha",
+        fields: &[
+            ("websiteURL", "pageurl"),
+            ("websiteKey", "sitekey"),
+            ("version", "version"),
+            ("moduleScript", "module_script"),
+            ("nomoduleScript", "nomodule_script"),
+        ],
+        ..EMPTY
+    },
     Kind { names: &["ProsopoTask"], method: "prosopo", fields: SITEKEY, ..EMPTY },
     Kind {
         names: &["CutCaptchaTask"],
@@ -347,6 +358,32 @@ pub(super) const KINDS: &[Kind] = &[
         method: "datadome",
         fields: &[("websiteURL", "pageurl"), ("captchaUrl", "captcha_url"), ("userAgent", "userAgent")],
         solution: "cookie",
+        ..EMPTY
+    },
+    Kind {
+        names: &["TspdTask"],
+        forms: Forms::ProxyOnly,
+        method: "tspd",
+        fields: &[
+            ("websiteURL", "pageurl"),
+            ("tspdCookie", "tspd_cookie"),
+            ("htmlPageBase64", "html_page_base64"),
+            ("userAgent", "userAgent"),
+        ],
+        ..EMPTY
+    },
+    Kind {
+        names: &["IncapsulaTask"],
+        at_capsolver: &["AntiImpervaTask"],
+        method: "imperva",
+        fields: &[
+            ("websiteURL", "pageurl"),
+            ("incapsulaScriptUrl", "incapsulaScriptUrl"),
+            ("incapsulaCookies", "incapsulaCookies"),
+            ("reese84UrlEndpoint", "reese84UrlEndpoint"),
+            ("reeseScriptUrl", "reeseScriptUrl"),
+            ("userAgent", "userAgent"),
+        ],
         ..EMPTY
     },
 ];

@@ -1,0 +1,253 @@
+//! Pages of HTML, drawings, and what is packed: what is looked at in them.
+
+use super::*;
+
+fn base64(bytes: impl AsRef<[u8]>) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for three in bytes.as_ref().chunks(3) {
+        let sum =
+            three.iter().fold(0_u32, |sum, byte| sum << 8 | u32::from(*byte)) << (8 * (3 - three.len()));
+        for place in 0..4 {
+            let letter = LETTERS[(sum >> (18 - 6 * place) & 63) as usize];
+            text.push(if place > three.len() { '=' } else { char::from(letter) });
+        }
+    }
+    text
+}
+
+fn checked(kind: &str, field: &str, value: &[u8]) -> Result<(), NotAllowed> {
+    let allow = vec![HostPattern::parse("*.example.org").unwrap()];
+    let operator = Targets { allow, ..Targets::default() };
+    let kind = described(kind);
+    let fields = [
+        TaskField { name: PAGE.0, param: Some(PAGE.0), value: PAGE.1.as_bytes() },
+        TaskField { name: field, param: Some(field), value },
+    ];
+    inspect(&Inspection { step: Step::Send, kind: &kind, fields: &fields, operator: &operator, tenant: None })
+}
+
+/// Where a page of HTML has a place of its own.
+const PAGES: &[(&str, &str)] = &[
+    ("cloudflare_challenge", "htmlPageBase64"),
+    ("cloudflare_challenge", "html"),
+    ("datadome", "html"),
+    ("imperva", "html"),
+    ("tspd", "html_page_base64"),
+];
+
+/// As a block page is: it links to the vendor, to help, to fonts and to pictures elsewhere.
+const BLOCK_PAGE: &str = r#"<!DOCTYPE html><html lang="en-US" xmlns="http://www.w3.org/1999/xhtml"><head><title>Just a moment...</title>
+<meta http-equiv="Content-Type" content="text/html; charset=UTF-8"><meta name="viewport" content="width=device-width">
+<meta property="og:image" content="https://images.example.net/a.png"><link rel="stylesheet" href="https://fonts.googleapis.com/css">
+<link rel="canonical" href="https://shop.example.org/login"><base href="/"><link rel="icon" href="//static.example.net/i.ico">
+<script>(function(){window._cf_chl_opt={cvId:'3',cZone:"shop.example.org",cUPMDTk:"\/login?__cf_chl_tk=a%2Fb&x=1",fa:"\/x?a=1&amp;b"};
+var a=document.createElement('script');a.src='/cdn-cgi/challenge-platform/h/b/orchestrate/chl_page/v1?ray=1';
+if(window.history&&window.history.replaceState){var ogU=location.pathname+window._cf_chl_opt.cOgUQuery;history.replaceState(null,null,ogU);}
+document.getElementsByTagName('head')[0].appendChild(a);}());</script>
+<script>(function(w,d,s,l,i){w[l]=w[l]||[];j.src='https://www.googletagmanager.com/gtm.js?id='+i;})(window);</script></head>
+<body><form action="/login?__cf_chl_f_tk=x" method="POST"><img src="https://images.example.net/b.png"></form>
+<iframe src="/_Incapsula_Resource?CWUDNSAI=9"></iframe>
+<a href="https://www.imperva.com/why-am-i-seeing-this-page/?src=23">Why?</a> <p>See https://help.example.net/ or evil.net.</p>
+<!-- served by cache7.example.net --></body></html>"#;
+
+#[test]
+fn a_page_of_html_may_link_to_where_it_likes() {
+    for (kind, field) in PAGES {
+        assert_eq!(checked(kind, field, BLOCK_PAGE.as_bytes()), Ok(()), "{kind} {field}");
+        assert_eq!(checked(kind, field, base64(BLOCK_PAGE).as_bytes()), Ok(()), "{kind} {field}");
+        let wide: Vec<u8> =
+            [0xfeff].into_iter().chain(BLOCK_PAGE.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+        assert_eq!(checked(kind, field, base64(wide).as_bytes()), Ok(()), "{kind} {field}");
+    }
+    // With links enough for more than a text may have.
+    let long =
+        format!("{BLOCK_PAGE}{}", "<a href=\"https://a.example.net/x?y=%20&amp;z\">a</a>\n".repeat(4000));
+    assert_eq!(checked("tspd", "html_page_base64", base64(long).as_bytes()), Ok(()));
+}
+
+#[test]
+fn a_page_of_html_is_no_way_to_pass_a_page() {
+    for hidden in [
+        "<base href=\"https://evil.net/\">",
+        "<BASE\nHREF = https://evil.net/ >",
+        "<base/href=//evil.net/>",
+        "<base title=\">\" href=\"https://evil.net/\">",
+        "<base a\" title=\">\" href=\"https://evil.net/\">",
+        "<base href=\"&#104;ttps://evil.net/\">",
+        "<base href=\"https&colon;//evil.net/\">",
+        "<b\0ase href=\"https://evil.net/\">",
+        "<base href='ht\ntps://evil.net/'>",
+        "<link rel=\"canonical\" href=\"https://evil.net/login\">",
+        "<link href=https://evil.net/login rel=&#99;anonical>",
+        "<meta http-equiv=\"refresh\" content=\"0; url=https://evil.net/\">",
+        "<meta property=\"og:url\" content=\"https://evil.net/\">",
+        "<form action=\"https://evil.net/login\">",
+        "<button formaction=\"https://evil.net/login\">",
+        "<iframe src=\"https://evil.net/\"></iframe>",
+        "<iframe srcdoc=\"<base href=https://evil.net/>\"></iframe>",
+        "<object data=\"//evil.net/x\"></object>",
+        "<embed src=\"https://evil.net/x\">",
+        "<script src=\"https://evil.net/a.js\"></script>",
+        "<script>location.href='https://evil.net/'</script>",
+        "<script>var a = 'https:\\/\\/evil.net\\/'; window.location = a</script>",
+        "<script>window.open(\"https://evil.net/\")</script>",
+        "<body onload=\"location='https://evil.net/'\">",
+        "<a href=\"javascript:location='https://evil.net/'\">a</a>",
+        "<!-- --><base href=https://evil.net/>",
+        "<link rel=prerender href=https://evil.net/>",
+        "<a id=a href=https://evil.net/>a</a><script>document.getElementById('a').click()</script>",
+        "<a href=https://evil.net/ onfocus=this.cl\\u0069ck() autofocus>a</a>",
+    ] {
+        for (kind, field) in PAGES {
+            let page = BLOCK_PAGE.replace("<base href=\"/\">", hidden);
+            for value in [page.clone(), base64(&page)] {
+                let refused = checked(kind, field, value.as_bytes());
+                let is_refused =
+                    matches!(&refused, Err(NotAllowed::Vendor { host, .. }) if host == "evil.net");
+                assert!(is_refused, "{kind} {field} {hidden}: {refused:?}");
+            }
+        }
+    }
+    // What is no page of HTML is any text.
+    for text in ["https://evil.net/", "evil.net", "{\"url\":\"evil.net\"}", "aHR0cHM6Ly9ldmlsLm5ldC8="] {
+        for (kind, field) in PAGES {
+            assert!(checked(kind, field, text.as_bytes()).is_err(), "{kind} {field} {text}");
+        }
+    }
+    // Elsewhere nothing is known about it.
+    for (kind, field) in [("turnstile", "html"), ("turnstile", "htmlPageBase64"), ("yandex", "html")] {
+        for value in [BLOCK_PAGE.to_owned(), base64(BLOCK_PAGE)] {
+            assert!(
+                matches!(checked(kind, field, value.as_bytes()), Err(NotAllowed::Host { .. })),
+                "{kind} {field}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_page_of_html_without_a_page_beside_it_is_any_text() {
+    for (kind, field) in PAGES {
+        let alone = inspected(Step::Send, &described(kind), &[(field, BLOCK_PAGE)]);
+        assert!(alone.is_err(), "{kind} {field}: {alone:?}");
+        let blank = inspected(Step::Send, &described(kind), &[("pageurl", " "), (field, BLOCK_PAGE)]);
+        assert!(blank.is_err(), "{kind} {field}: {blank:?}");
+    }
+}
+
+const DRAWING: &str =
+    "<svg xmlns=\"http://www.w3.org/2000/svg\"><text>é</text><image href=\"https://evil.net/a.png\"/></svg>";
+
+/// A drawing in all the ways in which a reader of drawings takes one.
+fn drawings() -> Vec<(&'static str, Vec<u8>)> {
+    let utf_16 = || [0xfeff].into_iter().chain(DRAWING.encode_utf16());
+    let utf_32 = || ['\u{feff}'].into_iter().chain(DRAWING.chars()).map(u32::from);
+    let latin: Vec<u8> = DRAWING.chars().map(|c| u8::try_from(u32::from(c)).unwrap()).collect();
+    vec![
+        ("UTF-8", DRAWING.as_bytes().to_vec()),
+        ("UTF-8 with its mark", [b"\xef\xbb\xbf", DRAWING.as_bytes()].concat()),
+        ("UTF-16, little end first", utf_16().flat_map(u16::to_le_bytes).collect()),
+        ("UTF-16, big end first", utf_16().flat_map(u16::to_be_bytes).collect()),
+        ("UTF-16 without its mark", utf_16().skip(1).flat_map(u16::to_be_bytes).collect()),
+        ("UTF-32, little end first", utf_32().flat_map(u32::to_le_bytes).collect()),
+        ("UTF-32, big end first", utf_32().flat_map(u32::to_be_bytes).collect()),
+        ("Latin-1", latin),
+    ]
+}
+
+#[test]
+fn a_drawing_names_its_hosts_in_any_encoding() {
+    for (encoding, bytes) in drawings() {
+        for (kind, field, value) in [
+            ("image", "body", bytes.clone()),
+            ("image", "body", base64(&bytes).into_bytes()),
+            ("image", "imginstructions", bytes.clone()),
+            ("bls", "image_base64_1", base64(&bytes).into_bytes()),
+            ("bls", "image_base64_1", format!("data:image/svg+xml;base64,{}", base64(&bytes)).into_bytes()),
+            ("brandnew", "picture", bytes.clone()),
+            ("brandnew", "picture", base64(&bytes).into_bytes()),
+            ("turnstile", "extra", base64(&bytes).into_bytes()),
+        ] {
+            let refused = checked(kind, field, &value);
+            assert!(refused.is_err(), "{encoding} in {kind} {field}: {refused:?}");
+        }
+        let plain: Vec<u8> = replaced(&bytes, encoding);
+        assert_eq!(checked("image", "body", &plain), Ok(()), "{encoding}");
+        assert_eq!(checked("image", "body", base64(plain).as_bytes()), Ok(()), "{encoding}");
+    }
+}
+
+/// The same drawing with a host that is listed.
+fn replaced(bytes: &[u8], encoding: &str) -> Vec<u8> {
+    let spread = |text: &str| -> Vec<u8> {
+        let zeros = match encoding {
+            "UTF-16, little end first" => (0, 1),
+            "UTF-16, big end first" | "UTF-16 without its mark" => (1, 0),
+            "UTF-32, little end first" => (0, 3),
+            "UTF-32, big end first" => (3, 0),
+            _ => (0, 0),
+        };
+        let one = |byte: u8| [vec![0; zeros.0], vec![byte], vec![0; zeros.1]].concat();
+        text.bytes().flat_map(one).collect()
+    };
+    let (from, to) = (spread("evil.net"), spread("shop.example.org"));
+    let at = bytes.windows(from.len()).position(|window| window == from).unwrap();
+    [&bytes[..at], &to, &bytes[at + from.len()..]].concat()
+}
+
+/// `https://evil.net/`, packed: by gzip, by zlib in three strengths, by others as far as their first bytes go.
+const PACKED: &[(&str, &[u8])] = &[
+    (
+        "gzip",
+        b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\x28\x29\x29\x28\xb6\xd2\xd7\x4f\x2d\xcb\xcc\xd1\xcb\x4b\x2d\xd1\x07\x00\x84\xf4\x55\x75\x11\x00\x00\x00",
+    ),
+    ("zlib", b"\x78\x9c\xcb\x28\x29\x29\x28\xb6\xd2\xd7\x4f\x2d\xcb\xcc\xd1\xcb\x4b\x2d\xd1\x07\x00\x39\x17\x06\x20"),
+    ("zlib, strong", b"\x78\xda\xcb\x28\x29\x29\x28\xb6\xd2\xd7\x4f\x2d\xcb\xcc\xd1\xcb\x4b\x2d\xd1\x07\x00\x39\x17\x06\x20"),
+    ("zlib, weak", b"\x78\x01\xcb\x28\x29\x29\x28\xb6\xd2\xd7\x4f\x2d\xcb\xcc\xd1\xcb\x4b\x2d\xd1\x07\x00\x39\x17\x06\x20"),
+    ("zstd", b"\x28\xb5\x2f\xfd\x04\x00\x89\x00\x00\x68\x74\x74\x70\x73\x3a\x2f\x2f"),
+    ("bzip2", b"BZh91AY&SY\x13\x8a\x01\xff\xd8\x00\x00\x04"),
+    ("xz", b"\xfd7zXZ\x00\x00\x04\xe6\xd6\xb4\x46\x02\x00\x21\x01"),
+    ("zip", b"PK\x03\x04\x14\x00\x00\x00\x08\x00\x21\x00\x00\x00"),
+];
+
+#[test]
+fn what_is_packed_is_seen_through_or_refused_with_its_name() {
+    for (packer, bytes) in PACKED {
+        let in_base64 = base64(bytes);
+        let as_letters: String = bytes.iter().copied().map(char::from).collect();
+        let in_percent: String = bytes.iter().map(|byte| format!("%{byte:02X}")).collect();
+        for (kind, field, value) in [
+            ("brandnew", "data", bytes.to_vec()),
+            ("brandnew", "data", in_base64.clone().into_bytes()),
+            ("brandnew", "data", format!("{{\"a\":[\"{in_base64}\"]}}").into_bytes()),
+            ("brandnew", "data", base64(&in_base64).into_bytes()),
+            ("brandnew", "data", format!("data:application/octet-stream;base64,{in_base64}").into_bytes()),
+            ("brandnew", "data", as_letters.into_bytes()),
+            ("brandnew", "data", in_percent.into_bytes()),
+            ("turnstile", "extra", in_base64.clone().into_bytes()),
+            ("image", "body", bytes.to_vec()),
+            ("image", "body", in_base64.clone().into_bytes()),
+            ("bls", "image_base64_2", in_base64.clone().into_bytes()),
+            ("tspd", "html_page_base64", in_base64.clone().into_bytes()),
+        ] {
+            let refused = checked(kind, field, &value);
+            let is_named = match &refused {
+                Err(NotAllowed::Packed { field: named }) => named == field,
+                Err(NotAllowed::Host { host, .. } | NotAllowed::Vendor { host, .. }) => {
+                    packer.starts_with(['g', 'z']) && host == "evil.net"
+                }
+                _ => false,
+            };
+            assert!(
+                is_named,
+                "{packer} in {kind} {field} {:?}: {refused:?}",
+                String::from_utf8_lossy(&value)
+            );
+        }
+    }
+    // What only begins like it is not.
+    for text in ["x^2 + y^2", "PKCS", "BZh", "eJ", "eJy", "H4sI", "x\u{1}"] {
+        assert_eq!(checked("brandnew", "data", text.as_bytes()), Ok(()), "{text}");
+    }
+}

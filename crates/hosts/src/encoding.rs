@@ -1,0 +1,50 @@
+//! Bytes as text: in UTF-8, and in what readers of documents know by the mark at its beginning.
+
+/// UTF-16 or UTF-32, and which end of a number comes first.
+#[derive(Clone, Copy)]
+enum Wide {
+    Two { big: bool },
+    Four { big: bool },
+}
+
+/// What the first bytes say. Without a mark, the zeros around the first sign of a document say it.
+fn wide(bytes: &[u8]) -> Option<(Wide, usize)> {
+    match bytes {
+        [0xff, 0xfe, 0, 0, ..] => Some((Wide::Four { big: false }, 4)),
+        [0, 0, 0xfe, 0xff, ..] => Some((Wide::Four { big: true }, 4)),
+        [b'<', 0, 0, 0, ..] => Some((Wide::Four { big: false }, 0)),
+        [0, 0, 0, b'<', ..] => Some((Wide::Four { big: true }, 0)),
+        [0xff, 0xfe, ..] => Some((Wide::Two { big: false }, 2)),
+        [0xfe, 0xff, ..] => Some((Wide::Two { big: true }, 2)),
+        [b'<', 0, ..] => Some((Wide::Two { big: false }, 0)),
+        [0, b'<', ..] => Some((Wide::Two { big: true }, 0)),
+        _ => None,
+    }
+}
+
+/// The text, if the first bytes say that it is in UTF-16 or UTF-32. What is none of its letters is a sign that stands for such.
+pub(crate) fn wide_text(bytes: &[u8]) -> Option<String> {
+    let (wide, mark) = wide(bytes)?;
+    let body = &bytes[mark..];
+    Some(match wide {
+        Wide::Two { big } => {
+            let number = |two: &[u8]| {
+                let two = [two[0], two.get(1).copied().unwrap_or_default()];
+                if big { u16::from_be_bytes(two) } else { u16::from_le_bytes(two) }
+            };
+            char::decode_utf16(body.chunks(2).map(number)).map(|c| c.unwrap_or('\u{fffd}')).collect()
+        }
+        Wide::Four { big } => {
+            let number = |four: &[u8]| {
+                let four = [four[0], four[1], four[2], four[3]];
+                if big { u32::from_be_bytes(four) } else { u32::from_le_bytes(four) }
+            };
+            body.chunks_exact(4).map(|four| char::from_u32(number(four)).unwrap_or('\u{fffd}')).collect()
+        }
+    })
+}
+
+/// The text that bytes are, or what a forgiving reader makes of them.
+pub(crate) fn text_of(bytes: &[u8]) -> String {
+    wide_text(bytes).unwrap_or_else(|| String::from_utf8_lossy(bytes).into_owned())
+}

@@ -1,0 +1,66 @@
+//! Files: in a picture or a sound no provider looks for an address, but a drawing is a document, whichever way it is written.
+
+use crate::decode::{from_base64, is_text};
+use crate::encoding::wide_text;
+use crate::packed::unpacked;
+use crate::{Hosts, Unclear, addresses, document, is_media_type, opaque};
+
+/// How many times a file may be packed, or written in base64.
+const LAYERS_MAX: usize = 3;
+/// So many bytes say whether a file is text.
+const HEAD_BYTES: usize = 4096;
+
+/// Every host that a file names, if it is text: a drawing, or an address in place of a picture.
+pub fn file(bytes: &[u8]) -> Result<Hosts, Unclear> {
+    in_layers(bytes, LAYERS_MAX)
+}
+
+fn in_layers(bytes: &[u8], layers: usize) -> Result<Hosts, Unclear> {
+    let below = |inside: &[u8]| match layers {
+        0 => Err(Unclear::TooDeep),
+        layers => in_layers(inside, layers - 1),
+    };
+    if let Some(inside) = unpacked(bytes)? {
+        return below(&inside);
+    }
+    if let Some(text) = wide_text(bytes) {
+        return in_text(&text);
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => match body_of(text) {
+            Some(inside) => below(&inside),
+            None => in_text(text),
+        },
+        Err(_) => {
+            let head = &bytes[..bytes.len().min(HEAD_BYTES)];
+            let text = || String::from_utf8_lossy(bytes);
+            match is_document(&String::from_utf8_lossy(head)) {
+                true => in_text(&text()),
+                false if is_text(head) => addresses(&text()),
+                false => Ok(Hosts::new()),
+            }
+        }
+    }
+}
+
+/// What a text is in base64, alone or as the body of a data address.
+fn body_of(text: &str) -> Option<Vec<u8>> {
+    let body = text
+        .strip_prefix("data:")
+        .and_then(|data| data.split_once(";base64,"))
+        .filter(|(head, _)| is_media_type(head))
+        .map_or(text, |(_, body)| body);
+    let is_letter = |byte: u8| {
+        byte.is_ascii_alphanumeric()
+            || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=' | b'\r' | b'\n' | b'\t' | b' ')
+    };
+    if body.bytes().all(is_letter) { from_base64(body) } else { None }
+}
+
+fn is_document(text: &str) -> bool {
+    text.trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}').starts_with('<')
+}
+
+fn in_text(text: &str) -> Result<Hosts, Unclear> {
+    if is_document(text) { document(text) } else { opaque(text) }
+}
