@@ -2,6 +2,7 @@
 
 use crate::fair::{FairQueue, Shares};
 use crate::place::Placed;
+use crate::settings::Settings;
 use quittance_lifecycle::terms::page_host;
 use quittance_lifecycle::{Effect, Key, Order, Phase, Telling, Timestamp};
 use quittance_ports::Versioned;
@@ -18,6 +19,7 @@ pub(crate) struct Ask {
 /// An order whose next step may be a submit. Without `order` it is read from the store when its turn comes.
 pub(crate) struct Due {
     pub(crate) key: Key,
+    pub(crate) tenant: String,
     pub(crate) order: Option<Versioned>,
 }
 
@@ -50,7 +52,10 @@ pub(crate) struct Agenda {
     /// Answers that have reached their callers, to be written down.
     pub(crate) collected: VecDeque<Placed>,
     pub(crate) is_working: bool,
-    pub(crate) submitting: usize,
+    /// Submits under way: a tenant whose submits are slow leaves seats for the others.
+    pub(crate) submitting: Shares,
+    /// Whether all orders are one tenant's, which may then have every seat.
+    is_one_tenant: bool,
     /// Submits that have been started and have not asked the gate yet.
     pub(crate) before_gate: usize,
     pub(crate) stepping: usize,
@@ -75,8 +80,8 @@ pub(crate) struct Agenda {
 }
 
 impl Agenda {
-    /// `deliveries_max`: how many webhook deliveries may run at once.
-    pub(crate) fn new(deliveries_max: usize) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
+        let deliveries_max = settings.errands_max;
         Self {
             submits: FairQueue::default(),
             steps: VecDeque::new(),
@@ -86,7 +91,8 @@ impl Agenda {
             polls: FairQueue::default(),
             collected: VecDeque::new(),
             is_working: false,
-            submitting: 0,
+            submitting: Shares::new(settings.submits_max),
+            is_one_tenant: settings.tenants.len() <= 1,
             before_gate: 0,
             stepping: 0,
             delivering: Shares::new(deliveries_max),
@@ -110,7 +116,7 @@ impl Agenda {
     pub(crate) fn in_hand(&self) -> usize {
         let waiting = self.submits.len() + self.steps.len() + self.performs.len() + self.polls.len();
         let owed = self.deliveries.len() + self.reports.len() + self.delivering.taken() + self.reporting;
-        waiting + owed + self.submitting + self.stepping + self.polling
+        waiting + owed + self.submitting.taken() + self.stepping + self.polling
     }
 
     /// The length of the longest queue of due orders, in orders that are held whole.
@@ -126,7 +132,8 @@ impl Agenda {
         let may_submit = matches!(order.phase, Phase::Queued { .. } | Phase::Unsure { .. });
         if may_submit && now < order.deadline {
             let key = order.key;
-            let due = Due { key, order: (self.submits.len() < max).then_some(found) };
+            let order = (self.submits.len() < max).then_some(found);
+            let due = Due { key, tenant: tenant.clone(), order };
             return self.submits.push(&tenant, name, due, max.saturating_mul(KEYS_PER_ORDER));
         }
         self.submits.remove(&tenant, &name);
@@ -135,6 +142,25 @@ impl Agenda {
             self.steps.push_back(found);
         }
         has_room
+    }
+
+    /// Whether a submit waits that may have a seat.
+    pub(crate) fn may_submit(&self) -> bool {
+        self.submits.has_tenant(|tenant| self.may_seat(tenant))
+    }
+
+    fn may_seat(&self, tenant: &str) -> bool {
+        let is_free = self.submitting.is_free();
+        is_free && (self.is_one_tenant || self.submitting.may_take(tenant))
+    }
+
+    /// The next order to submit, with a seat for it.
+    pub(crate) fn pop_submit(&mut self) -> Option<Due> {
+        let Self { submits, submitting, is_one_tenant, .. } = self;
+        let may_go = |tenant: &str, _: &Due| *is_one_tenant || submitting.may_take(tenant);
+        let due = if submitting.is_free() { submits.pop_where(may_go) } else { None }?;
+        submitting.take(&due.tenant);
+        Some(due)
     }
 
     pub(crate) fn push_poll(&mut self, order: &Order, attempt: u32, task: String, max: usize) -> bool {

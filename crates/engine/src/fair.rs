@@ -96,6 +96,11 @@ impl<K: Ord + Copy, T> FairQueue<K, T> {
         self.tenants.get(tenant).is_some_and(|queue| queue.keys().any(is_it))
     }
 
+    /// Whether such a tenant has an entry.
+    pub(crate) fn has_tenant(&self, is_it: impl Fn(&str) -> bool) -> bool {
+        self.tenants.keys().any(|tenant| is_it(tenant))
+    }
+
     pub(crate) fn pop(&mut self) -> Option<T> {
         self.pop_where(|_, _| true)
     }
@@ -136,6 +141,11 @@ impl Shares {
     #[must_use]
     pub const fn taken(&self) -> usize {
         self.taken
+    }
+
+    #[must_use]
+    pub const fn is_free(&self) -> bool {
+        self.taken < self.max
     }
 
     #[must_use]

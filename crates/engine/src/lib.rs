@@ -161,7 +161,7 @@ impl Engine {
             )),
             unlisted: Mutex::default(),
             paces: Mutex::default(),
-            agenda: Mutex::new(Agenda::new(settings.errands_max)),
+            agenda: Mutex::new(Agenda::new(&settings)),
             bell: Bell::default(),
             in_hand: Mutex::default(),
             kept: Mutex::default(),

@@ -55,7 +55,7 @@ impl Engine {
     /// When the next submit may start, if one waits. Where submits are kept apart, orders wait here for their turn: tenants
     /// take turns, and nothing is written for an order that only waits.
     pub(crate) fn submit_at(&self, agenda: &Agenda, now: Timestamp) -> Timestamp {
-        if self.is_stopping() || agenda.submits.len() == 0 || agenda.submitting >= self.settings.submits_max {
+        if self.is_stopping() || !agenda.may_submit() {
             return Timestamp::MAX;
         }
         match lock(&self.gate).next_turn(now) {

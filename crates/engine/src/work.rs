@@ -50,6 +50,15 @@ impl Drop for BeforeGate<'_> {
     }
 }
 
+/// The seat that a submit has among those of its tenant.
+struct SubmitSeat<'a>(&'a Engine, String);
+
+impl Drop for SubmitSeat<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.agenda).submitting.give_back(&self.1);
+    }
+}
+
 /// The seats that a delivery has at its tenant and its host.
 struct DeliverySeat<'a> {
     engine: &'a Engine,
@@ -129,9 +138,8 @@ impl Engine {
             return Some(Job::Report(now, effect));
         }
         if self.submit_at(agenda, now) <= now
-            && let Some(due) = agenda.submits.pop()
+            && let Some(due) = agenda.pop_submit()
         {
-            agenda.submitting += 1;
             agenda.before_gate += 1;
             return Some(Job::Submit(due));
         }
@@ -161,8 +169,12 @@ impl Engine {
     async fn run(&self, job: Job) {
         let (work, done): (BoxFuture<'_, ()>, fn(&mut Agenda)) = match job {
             Job::Submit(due) => {
-                let before = BeforeGate(self);
-                (self.wake_due(due, before).boxed(), |agenda| agenda.submitting -= 1)
+                let (before, seat) = (BeforeGate(self), SubmitSeat(self, due.tenant.clone()));
+                let work = async move {
+                    self.wake_due(due, before).await;
+                    drop(seat);
+                };
+                (work.boxed(), |_| {})
             }
             Job::Step(order) => (self.wake(order, None).boxed(), |agenda| agenda.stepping -= 1),
             Job::Perform(now, effect) => (self.perform(now, effect).boxed(), |agenda| agenda.stepping -= 1),

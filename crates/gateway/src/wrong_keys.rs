@@ -16,7 +16,7 @@ const PACE: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(3);
 /// An address that has sent none for so long starts again.
 const FORGET: Duration = Duration::from_secs(60);
-/// An address is logged no more often than this.
+/// An address is logged no more often than this, or when it has sent ten times as many.
 const LOG_PACE: Duration = Duration::from_secs(60);
 const ADDRESSES_MAX: usize = 4096;
 
@@ -28,6 +28,8 @@ pub(crate) struct WrongKeys {
 
 #[derive(Debug)]
 struct Guesser {
+    /// How many it has sent in all, for the log.
+    total: u64,
     count: u32,
     last: Instant,
     /// When the next wrong key of this address is answered.
@@ -51,11 +53,12 @@ impl WrongKeys {
             if guessers.len() >= ADDRESSES_MAX && !guessers.contains_key(&address) {
                 return PACE;
             }
-            let fresh = || Guesser { count: 0, last: now, next: now, logged: None };
+            let fresh = || Guesser { total: 0, count: 0, last: now, next: now, logged: None };
             let guesser = guessers.entry(address).or_insert_with(fresh);
             if now - guesser.last >= FORGET {
-                *guesser = Guesser { logged: guesser.logged, ..fresh() };
+                *guesser = Guesser { logged: guesser.logged, total: guesser.total, ..fresh() };
             }
+            guesser.total += 1;
             guesser.count += 1;
             guesser.last = now;
             let pause = if guesser.count <= FREE {
@@ -64,14 +67,16 @@ impl WrongKeys {
                 guesser.next = (guesser.next.max(now) + PACE).min(now + PAUSE_MAX);
                 guesser.next - now
             };
-            let is_due = guesser.logged.is_none_or(|logged| now - logged >= LOG_PACE);
-            let to_log = is_due.then_some(guesser.count);
+            // Each further power of ten at once: an attack is over before the next line would be due.
+            let is_many = guesser.total >= 10 && guesser.total.ilog10() > (guesser.total - 1).ilog10();
+            let is_due = is_many || guesser.logged.is_none_or(|logged| now - logged >= LOG_PACE);
+            let to_log = is_due.then_some(guesser.total);
             guesser.logged = if is_due { Some(now) } else { guesser.logged };
             (pause, to_log)
         };
         if let Some(count) = to_log {
             let address = address.map_or_else(|| "an address that is not known".into(), |ip| ip.to_string());
-            tracing::warn!(count, "a wrong key was sent from {address}: no tenant and no operator has it");
+            tracing::warn!(count, "{count} wrong keys so far from {address}: no tenant and no operator has them");
         }
         pause
     }

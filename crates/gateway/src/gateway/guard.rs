@@ -2,7 +2,7 @@
 //! open in his browser. A page can make a browser send us requests, under a name of its own that leads to us, or across
 //! sites; both show in the head.
 
-use hyper::header::{ACCEPT, HOST, HeaderMap, HeaderName, ORIGIN, REFERER, USER_AGENT};
+use hyper::header::{ACCEPT, COOKIE, HOST, HeaderMap, HeaderName, ORIGIN, REFERER, USER_AGENT};
 use hyper::http::request::Parts;
 use quittance_engine::targets::HostPattern;
 use std::net::IpAddr;
@@ -70,9 +70,14 @@ pub(super) fn is_from_elsewhere(head: &Parts, reach: Reach, ours: &[HostPattern]
         },
     };
     let is_browser = || {
-        let agent = header(&USER_AGENT).is_some_and(|agent| agent.contains("mozilla/"));
+        let agent = header(&USER_AGENT).unwrap_or_default();
         let accept = header(&ACCEPT).unwrap_or_default();
-        agent || accept.starts_with("image/") || accept.starts_with("text/html")
+        // Only browsers send these, and clients of the protocols send no cookies.
+        let is_hinted = head.headers.keys().any(|name| name.as_str().starts_with("sec-"));
+        is_hinted
+            || head.headers.contains_key(COOKIE)
+            || ["mozilla/", "opera/", "ucweb/"].iter().any(|name| agent.contains(name))
+            || ["image/", "audio/", "video/", "text/html", "text/css"].iter().any(|kind| accept.contains(kind))
     };
     let is_foreign = is_foreign || (reach == Reach::Acts && !is_known && is_browser());
     is_foreign.then_some(Elsewhere::Browser)
@@ -104,6 +109,10 @@ fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
 }
 
 fn host_of(authority: &str) -> &str {
+    // A name in front of a host is no part of a `Host`, and readers disagree about which of the two it is.
+    if authority.contains('@') {
+        return authority;
+    }
     match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, _)) => host,
         None => authority.split_once(':').map_or(authority, |(host, _)| host),

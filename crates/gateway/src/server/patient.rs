@@ -58,6 +58,11 @@ impl Stage {
         self.now() == IDLE
     }
 
+    /// Whether the body is on its way, or the answer is held back.
+    pub(super) fn is_paused(&self) -> bool {
+        self.now() == PAUSED
+    }
+
     pub(super) fn is_answering(&self) -> bool {
         self.now() == ANSWERING
     }

@@ -105,7 +105,8 @@ impl Inner {
             .iter()
             .filter(|(_, stranger)| address.is_none_or(|address| stranger.address == address))
             .filter(|(_, stranger)| may_go(stranger))
-            .max_by_key(|(id, stranger)| (of(stranger), std::cmp::Reverse(**id)))
+            // One whose body is on its way has said what it wants, and goes last.
+            .max_by_key(|(id, stranger)| (!stranger.stage.is_paused(), of(stranger), std::cmp::Reverse(**id)))
             .map(|(id, _)| *id);
         if let Some(stranger) = found.and_then(|id| self.remove(id)) {
             stranger.evicted.notify_one();

@@ -157,8 +157,9 @@ impl Step {
         Answer { goods: delivery.goods, attempt: number, earliest, expires, cost }
     }
 
-    /// A callback that waited in the spill may be overtaken by a poll, whose answer is dated from when the task was last known
-    /// to be unsolved. The callback came before that poll, so it says more.
+    /// A callback may be overtaken by a poll, whose answer is dated from when the task was last known to be unsolved: it waited
+    /// in the spill, or it came while we were away and is repeated now. It says more than the poll, unless it says that the task
+    /// was solved after the poll had its answer: then the provider calls late, and the callback says nothing.
     pub(super) fn date_again(
         mut self,
         number: u32,
@@ -173,11 +174,10 @@ impl Step {
             Phase::Solved { answer, at }
                 if answer.attempt == number
                     && answer.goods.text == delivery.goods.text
-                    && Some(answer.earliest) == unsolved_at
-                    && receipt.at <= *at =>
+                    && Some(answer.earliest) == unsolved_at =>
             {
                 let earliest = solved_after(answer.earliest, receipt, policy);
-                if earliest == answer.earliest {
+                if earliest == answer.earliest || earliest > *at {
                     return ignored;
                 }
                 let later = earliest.since(answer.earliest);
