@@ -142,7 +142,7 @@ fn a_log_that_is_emptied_under_the_daemon_is_told_and_nothing_is_bought_again() 
 #[test]
 fn a_database_that_is_overwritten_under_the_daemon_is_told_and_nothing_is_bought_again() {
     a_file_is_overwritten("orders.db", |file| {
-        fs::write(file, vec![b'x'; 300_000]).expect("it can be written")
+        fs::write(file, vec![b'x'; 300_000]).expect("it can be written");
     });
 }
 
