@@ -33,6 +33,8 @@ pub(crate) struct Fence {
     /// The file of the orders, when the identity was last looked at, and that which commits are for.
     seen_file: u32,
     pub(crate) file: u32,
+    /// Whether it was said that some of the tables are gone.
+    told_of_parts: bool,
 }
 
 /// What stands in the store.
@@ -92,7 +94,13 @@ impl PostgresStore {
             return false;
         }
         match Self::migrate(settings).await {
+            // Orders may be in the tables that are there: nothing is thrown away without a person.
+            Ok(migrated) if migrated.applied.is_empty() => {
+                self.tell_of_parts();
+                false
+            }
             Ok(migrated) => {
+                self.shared().fence.lock().unwrap_or_else(PoisonError::into_inner).told_of_parts = false;
                 tracing::warn!(
                     to = migrated.to,
                     "the tables of Quittance were gone, and were made again: they are empty"
@@ -103,6 +111,18 @@ impl PostgresStore {
                 tracing::error!(%error, "the tables of Quittance are gone and cannot be made again");
                 false
             }
+        }
+    }
+
+    /// Says it once.
+    fn tell_of_parts(&self) {
+        let mut fence = self.shared().fence.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut fence.told_of_parts, true) {
+            tracing::error!(
+                "some tables of Quittance are gone and others are there, and nothing is accepted until that is resolved: restore the \
+                 database, or drop the whole schema (`DROP SCHEMA ... CASCADE`). Then the nodes make the tables again and put back the \
+                 orders that they have in hand: leave them running"
+            );
         }
     }
 

@@ -60,6 +60,25 @@ fn a_schema_that_was_dropped_takes_no_commit_until_the_node_has_looked() {
 }
 
 #[test]
+fn one_table_that_was_dropped_stops_the_store_until_a_person_drops_the_schema() {
+    run(async {
+        let schema = fresh_schema();
+        let [(one, known), _] = two(&schema).await;
+        shared_postgres().sql(&format!("DROP TABLE {schema}.orders"));
+        let known_mark = Some((known.identity, known.epoch));
+        let request =
+            || MarkRequest { drawn: [3; 16], known: known_mark, secrets: &[[7; 32]], is_putting_back: false };
+        for _ in 0..2 {
+            assert!(one.mark(request()).await.is_err(), "what is left may be worth something");
+            assert!(commit(&one, Version::ABSENT, &samples::queued("order", START).order).await.is_err());
+        }
+        shared_postgres().sql(&format!("DROP SCHEMA {schema} CASCADE"));
+        let found = look(&one, 4, Some(&known)).await;
+        assert!(found.identity != known.identity && !found.recovery.is_zero(), "it has forgotten");
+    });
+}
+
+#[test]
 fn orders_that_were_truncated_take_no_commit_until_the_node_has_looked() {
     refuses_commits_until_each_node_has_looked("TRUNCATE {schema}.orders");
 }
