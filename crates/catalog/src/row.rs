@@ -145,7 +145,7 @@ const KNOWN: &[(&str, Role)] = &[
     ("html_page_base64", Role::Html),
     ("htmlPageBase64", Role::Html),
     ("incapsulaCookies", Role::Plain),
-    ("script", Role::Plain),
+    ("script", Role::Script),
     ("tspd_cookie", Role::Plain),
 ];
 

@@ -1,7 +1,7 @@
 //! A page of HTML that stood at the page of an order, for a provider that shows it to a browser. No provider is asked to open what
 //! it links to; but it must not say that it is another page, nor lead the browser to one.
 
-use crate::decode::{is_text, whole_base64};
+use crate::decode::whole_base64;
 use crate::encoding::text_of;
 use crate::escapes::{backslashes, entities};
 use crate::packed::unpacked;
@@ -25,15 +25,9 @@ const CLICK: &str = "click(";
 pub fn html(text: &str) -> Result<Hosts, Unclear> {
     let decoded = whole_base64(text);
     let inside = decoded.as_deref().map(unpacked).transpose()?.flatten();
-    let page = match inside.or(decoded).map(|bytes| text_of(&bytes)) {
-        Some(page) if is_text(page.as_bytes()) => page,
-        _ => text.to_owned(),
-    };
-    let page = page.replace('\0', "");
-    let is_page = page
-        .trim_start_matches(|c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}')
-        .starts_with('<');
-    if is_page { leads(&page) } else { anything(text) }
+    let page = inside.or(decoded).map_or_else(|| text.to_owned(), |bytes| text_of(&bytes)).replace('\0', "");
+    let is_blank = |c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}';
+    if page.trim_start_matches(is_blank).starts_with('<') { leads(&page) } else { anything(text) }
 }
 
 fn leads(page: &str) -> Result<Hosts, Unclear> {

@@ -125,9 +125,6 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
         }
     }
     while let Some(text) = texts.next()? {
-        if may_be_packed && texts.holds_gzip() {
-            return Err(Unclear::Packed);
-        }
         scan::addresses(&text, &mut hosts);
         match reader {
             _ if is_structured(&text, reader) => scan::names(&text, &mut hosts),
@@ -154,6 +151,9 @@ fn collect(text: &str, reader: Reader) -> Result<Hosts, Unclear> {
                 decode::normalized(&decoded).iter().for_each(|text| scan::addresses(text, &mut hosts));
             }
         }
+    }
+    if may_be_packed && texts.holds_gzip() {
+        return Err(Unclear::Packed);
     }
     Ok(hosts)
 }

@@ -12,8 +12,9 @@ const OTHERS: [&[u8]; 4] = [b"\x28\xb5\x2f\xfd", b"\xfd7zXZ\0", b"BZh", b"PK\x03
 /// What follows in bzip2 behind one more byte.
 const BZIP2_BLOCK: &[u8] = b"1AY&SY";
 
-/// gzip as letters, each of which stands for one byte, or for a byte that is no letter.
-const GZIP_LETTERS: [&str; 2] = ["\u{1f}\u{8b}\u{8}", "\u{1f}\u{fffd}\u{8}"];
+/// gzip as letters, each of which stands for one byte, or for a byte that is no letter. An escape (`\b`) has become a line break.
+const GZIP_LETTERS: [&str; 4] =
+    ["\u{1f}\u{8b}\u{8}", "\u{1f}\u{fffd}\u{8}", "\u{1f}\u{8b}\n", "\u{1f}\u{fffd}\n"];
 
 /// What is inside, if it is packed.
 pub(crate) fn unpacked(bytes: &[u8]) -> Result<Option<Vec<u8>>, Unclear> {

@@ -441,7 +441,7 @@ fn what_is_packed_is_looked_into_and_random_tokens_are_not_taken_for_it() {
     let fixed = b"\xcb\x28\x29\x29\x28\xb6\xd2\xd7\x4f\x2d\xcb\xcc\xd1\xcb\x4b\x2d\xd1\x07\x00";
     let gzip = [&b"\x1f\x8b\x08\x18\0\0\0\0\0\x03name\0comment\0"[..], fixed].concat();
     let zlib = [&b"\x78\x9c"[..], fixed].concat();
-    for packed in [&gzip, &zlib, &gzip[..gzip.len() - 3].to_vec(), &zlib[..zlib.len() - 3].to_vec()] {
+    for packed in [&gzip, &zlib, &gzip[..gzip.len() - 1].to_vec(), &zlib[..zlib.len() - 1].to_vec()] {
         let text = STANDARD.encode(packed);
         assert!(sees(anything(&text), "evil.net"), "{text}: {:?}", anything(&text));
         // A token is handed on as it is.

@@ -86,6 +86,8 @@ pub enum Role {
     /// Prose that no provider reads as a page: a hint for the solver, the name of a browser. It may speak of hosts, and holds no
     /// address.
     Plain,
+    /// The text of a script that the page loads: as prose, but it may name the namespaces of documents.
+    Script,
     /// Nothing is known about it.
     Unknown,
 }

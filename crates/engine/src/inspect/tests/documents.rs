@@ -60,6 +60,11 @@ fn a_page_of_html_may_link_to_where_it_likes() {
             [0xfeff].into_iter().chain(BLOCK_PAGE.encode_utf16()).flat_map(u16::to_le_bytes).collect();
         assert_eq!(checked(kind, field, base64(wide).as_bytes()), Ok(()), "{kind} {field}");
     }
+    // In letters of another alphabet, which are no UTF-8.
+    let chinese =
+        [b"<html><title>\xc7\xeb\xc9\xd4\xba\xf2".repeat(20), b"<a href=https://a.example.net/>".to_vec()]
+            .concat();
+    assert_eq!(checked("tspd", "html_page_base64", base64(chinese).as_bytes()), Ok(()));
     // With links enough for more than a text may have.
     let long =
         format!("{BLOCK_PAGE}{}", "<a href=\"https://a.example.net/x?y=%20&amp;z\">a</a>\n".repeat(4000));
@@ -95,6 +100,7 @@ fn a_page_of_html_is_no_way_to_pass_a_page() {
         "<body onload=\"location='https://evil.net/'\">",
         "<a href=\"javascript:location='https://evil.net/'\">a</a>",
         "<!-- --><base href=https://evil.net/>",
+        "<iframe src=https://evil.net/ xmlns=\"http://www.w3.org/1999/xhtml\">",
         "<link rel=prerender href=https://evil.net/>",
         "<a id=a href=https://evil.net/>a</a><script>document.getElementById('a').click()</script>",
         "<a href=https://evil.net/ onfocus=this.cl\\u0069ck() autofocus>a</a>",

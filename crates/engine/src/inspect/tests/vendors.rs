@@ -44,6 +44,7 @@ const SCRIPTS: &[(&str, &str, &str)] = &[
         "https://shop.example.org/s-weakes-Sir-Day-could-to-thy/1860025529?s=xlD1csYd",
     ),
     ("tspd", "tspd_cookie", "TS386a400d029=0826706b54ab2800e0; TS386a400d078=0826706b54ab28.0/a"),
+    ("imperva", "script", "(function(){a.id=b.to;d.createElementNS('http://www.w3.org/2000/svg','svg')})()"),
     ("datadome", "datadomeVersion", "new"),
 ];
 
@@ -57,6 +58,21 @@ fn the_scripts_of_vendors_are_taken_beside_a_listed_page_and_only_there() {
             let refused = inspected(step, &kind, &[elsewhere, (field, value)]);
             assert!(matches!(refused, Err(NotAllowed::Host { .. })), "{} {field}: {refused:?}", kind.name);
         }
+    }
+}
+
+#[test]
+fn prose_and_scripts_give_no_address_of_an_unlisted_host() {
+    for (kind, field, value) in [
+        ("imperva", "script", "location='https://evil.net/'"),
+        ("imperva", "incapsulaCookies", "a=https://evil.net/"),
+        ("tspd", "tspd_cookie", "a=b; u=//evil.net/x"),
+        ("turnstile", "userAgent", "http://purl.org/x"),
+        ("imperva", "reese84UrlEndpoint", "Built-with-?d=evil.net"),
+        ("imperva", "incapsulaScriptUrl", "//evil.net/_Incapsula_Resource"),
+    ] {
+        let refused = inspected(Step::Send, &described(kind), &[PAGE, (field, value)]);
+        assert!(matches!(refused, Err(NotAllowed::Host { .. })), "{kind} {field}: {refused:?}");
     }
 }
 
