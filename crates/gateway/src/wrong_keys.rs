@@ -76,7 +76,10 @@ impl WrongKeys {
         };
         if let Some(count) = to_log {
             let address = address.map_or_else(|| "an address that is not known".into(), |ip| ip.to_string());
-            tracing::warn!(count, "{count} wrong keys so far from {address}: no tenant and no operator has them");
+            tracing::warn!(
+                count,
+                "{count} wrong keys so far from {address}: no tenant and no operator has them"
+            );
         }
         pause
     }

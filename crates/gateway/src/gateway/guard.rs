@@ -72,12 +72,16 @@ pub(super) fn is_from_elsewhere(head: &Parts, reach: Reach, ours: &[HostPattern]
     let is_browser = || {
         let agent = header(&USER_AGENT).unwrap_or_default();
         let accept = header(&ACCEPT).unwrap_or_default();
-        // Only browsers send these, and clients of the protocols send no cookies.
-        let is_hinted = head.headers.keys().any(|name| name.as_str().starts_with("sec-"));
+        // Only browsers send these (Node.js sends `sec-fetch-mode`), and clients of the protocols send no cookies.
+        let marks = ["sec-ch-", "sec-fetch-dest", "sec-fetch-user", "sec-purpose"];
+        let is_mark = |name: &HeaderName| marks.iter().any(|mark| name.as_str().starts_with(mark));
+        let is_hinted = head.headers.keys().any(is_mark);
         is_hinted
             || head.headers.contains_key(COOKIE)
             || ["mozilla/", "opera/", "ucweb/"].iter().any(|name| agent.contains(name))
-            || ["image/", "audio/", "video/", "text/html", "text/css"].iter().any(|kind| accept.contains(kind))
+            || ["image/", "audio/", "video/", "text/html", "text/css"]
+                .iter()
+                .any(|kind| accept.contains(kind))
     };
     let is_foreign = is_foreign || (reach == Reach::Acts && !is_known && is_browser());
     is_foreign.then_some(Elsewhere::Browser)
@@ -147,9 +151,14 @@ mod tests {
         for host in ["localhost", "LocalHost:80", "127.0.0.1", "127.8.9.10:65535", "[::1]", "[::1]:8080"] {
             assert!(!is_refused(&[(HOST, host)]), "{host}");
         }
-        for host in
-            ["example.com", "localhost.example.com", "127.0.0.1.example.com", "10.0.0.1:80", "0.0.0.0"]
-        {
+        for host in [
+            "example.com",
+            "localhost:80@example.com",
+            "localhost.example.com",
+            "127.0.0.1.example.com",
+            "10.0.0.1:80",
+            "0.0.0.0",
+        ] {
             assert!(is_refused(&[(HOST, host)]), "{host}");
         }
         assert!(!is_refused(&[]), "a browser always says it");
@@ -177,6 +186,10 @@ mod tests {
         let safari = "Mozilla/5.0 (Macintosh; Intel Mac OS X 10_13_6) AppleWebKit/605.1.15 Version/12.1 Safari/605.1.15";
         for seen in [
             vec![(USER_AGENT, safari)],
+            vec![(COOKIE, "session=1")],
+            vec![(HeaderName::from_static("sec-ch-ua"), "\"Not A Brand\"")],
+            vec![(ACCEPT, "text/css,*/*;q=0.1")],
+            vec![(ACCEPT, "video/webm")],
             vec![(USER_AGENT, safari), (ACCEPT, "image/png,image/*;q=0.8")],
             vec![(ACCEPT, "image/webp,*/*")],
             vec![(REFERER, "https://evil.example.com/page")],
@@ -197,6 +210,8 @@ mod tests {
         for own in own_page {
             assert!(!is_refused(&[host.clone(), (USER_AGENT, safari), own.clone()]), "{own:?}");
         }
+        let node = (HeaderName::from_static("sec-fetch-mode"), "cors");
+        assert!(!is_refused(&[host.clone(), (USER_AGENT, "node"), (ACCEPT, "*/*"), node]));
         for program in ["python-requests/2.32", "curl/8.5", "axios/1.7", "Go-http-client/1.1"] {
             assert!(!is_refused(&[host.clone(), (USER_AGENT, program), (ACCEPT, "*/*")]), "{program}");
         }

@@ -103,6 +103,15 @@ fn a_callback_that_a_poll_overtook_dates_the_answer_that_the_poll_brought() {
     assert_eq!(decision, Decision::Ignore(WhyIgnored::AlreadyAnswered), "the poll says more: 65 s");
 }
 
+/// The node was away when the provider called, asked for the task at its start, and is called again after that.
+#[test]
+fn a_callback_that_is_repeated_after_an_outage_dates_the_answer_that_a_poll_brought_meanwhile() {
+    let by_poll = life(&shared(), &[polled(51, PollOutcome::Answered(delivery("token")))]);
+    assert_eq!(earliest(&by_poll), START);
+    let dated = step(&by_poll, 55, called_back(55, vec![outage(40, 50)])).next;
+    assert_eq!(earliest(&dated), START + secs(35), "5 s before the outage began");
+}
+
 #[test]
 fn a_callback_that_says_nothing_about_when_the_answer_was_solved_does_not_date_it() {
     let by_poll = life(&shared(), &[polled(100, PollOutcome::Answered(delivery("token")))]);

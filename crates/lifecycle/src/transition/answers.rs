@@ -50,10 +50,15 @@ pub fn age_at_hand_out(answer: &Answer, at: Timestamp) -> Tally {
 /// got no answer from us is repeated, so if there was an outage since the task was last known to be unsolved, the first
 /// call may have come when it began.
 fn solved_after(unsolved_at: Timestamp, receipt: &Receipt, policy: &Policy) -> Timestamp {
-    let matters = |outage: &&Outage| outage.to + policy.clock_skew > unsolved_at;
-    let begun = receipt.outages.iter().filter(matters).map(|outage| outage.from).min();
-    let first_call = begun.map_or(receipt.at, |begun| begun.min(receipt.at));
+    let missed = missed_since(unsolved_at, receipt, policy);
+    let first_call = missed.map_or(receipt.at, |begun| begun.min(receipt.at));
     (first_call - policy.callback_lag).max(unsolved_at)
+}
+
+/// When the first outage began in which a callback of this task may have come.
+fn missed_since(unsolved_at: Timestamp, receipt: &Receipt, policy: &Policy) -> Option<Timestamp> {
+    let matters = |outage: &&Outage| outage.to + policy.clock_skew > unsolved_at;
+    receipt.outages.iter().filter(matters).map(|outage| outage.from).min()
 }
 
 /// Whether an answer that a poll brought now would be too old for anybody. A poll does not tell when the task was solved, so its
@@ -158,8 +163,8 @@ impl Step {
     }
 
     /// A callback may be overtaken by a poll, whose answer is dated from when the task was last known to be unsolved: it waited
-    /// in the spill, or it came while we were away and is repeated now. It says more than the poll, unless it says that the task
-    /// was solved after the poll had its answer: then the provider calls late, and the callback says nothing.
+    /// in the spill, or it came in an outage of ours and is repeated now. It says more than the poll. A callback that comes after
+    /// the poll without such an outage says nothing: it may be the repeat of one that was lost on its way.
     pub(super) fn date_again(
         mut self,
         number: u32,
@@ -174,7 +179,8 @@ impl Step {
             Phase::Solved { answer, at }
                 if answer.attempt == number
                     && answer.goods.text == delivery.goods.text
-                    && Some(answer.earliest) == unsolved_at =>
+                    && Some(answer.earliest) == unsolved_at
+                    && (receipt.at <= *at || missed_since(answer.earliest, receipt, policy).is_some()) =>
             {
                 let earliest = solved_after(answer.earliest, receipt, policy);
                 if earliest == answer.earliest || earliest > *at {

@@ -3,7 +3,7 @@
 use crate::post::Taking;
 use crate::provider::Reply;
 use crate::world::{Node, Wish, World, recaptcha, turnstile, world};
-use quittance_engine::{ProviderState, Settings};
+use quittance_engine::{ProviderState, Settings, TenantRule};
 use quittance_lifecycle::{FaultClass, Key};
 use quittance_ports::MemorySpill;
 use std::sync::Arc;
@@ -50,6 +50,27 @@ fn a_tenant_with_two_thousand_orders_holds_up_nobody() {
     assert!((200..=240).contains(&times.len()), "the pace is used in full: {}", times.len());
     assert!(times.is_sorted(), "the oldest first");
     assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 100), "and never faster than allowed");
+}
+
+/// Trap: one tenant's submits that the provider answers slowly held every seat, and another tenant's orders waited as long.
+#[test]
+fn a_tenant_whose_submits_are_slow_leaves_seats_for_others() {
+    let world = world();
+    let rules = ["alice", "bob"].map(|tenant| (tenant.to_owned(), TenantRule::default()));
+    let node = node_with(&world, |settings| settings.tenants = rules.into_iter().collect());
+    for n in 0..1_000 {
+        let site = format!("crowd-{n}");
+        world.provider.on_submit(&site, &[Reply::Takes(9_000)]);
+        node.begins(of("alice", turnstile(&site)));
+    }
+    world.after(1);
+    for n in 0..20 {
+        let (site, begun) = (format!("bob-{n}"), world.now());
+        node.asks(of("bob", turnstile(&site)));
+        world.after_ms(500);
+        let at = world.provider.submitted_at(&site);
+        assert!(at.first().is_some_and(|at| at - begun <= 100), "{site} placed at {begun}: {at:?}");
+    }
 }
 
 /// Trap: due polls wait in the store behind another tenant's orders that found no room in memory.
