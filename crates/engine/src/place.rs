@@ -347,7 +347,7 @@ impl Engine {
         after: Option<&Key>,
         limit: usize,
     ) -> Result<Vec<Result<Versioned, Unreadable>>, StoreError> {
-        self.world.store.list(which, after, limit).await.inspect_err(|error| self.note_error(error))
+        self.world.store.list(which, after, limit).await
     }
 
     /// Nobody wants the order any more. What may be paid for goes on, for the stock.
