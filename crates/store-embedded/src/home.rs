@@ -95,9 +95,9 @@ pub(crate) struct Home {
     dir: PathBuf,
     /// Open for as long as SQLite has connections: to close it would drop the locks that SQLite has on it.
     database: File,
-    _lock: File,
+    _lock: DirLock,
     /// The lock of a folder that was made again because it was gone.
-    lock_again: OnceLock<File>,
+    lock_again: OnceLock<DirLock>,
     /// Whether the database is the copy that was saved when its files were gone.
     pub(crate) is_restored: bool,
 }
@@ -231,7 +231,19 @@ fn make_private_dir(dir: &Path) -> io::Result<bool> {
     }
 }
 
-fn take_lock(dir: &Path) -> Result<File, OpenError> {
+/// The lock on the folder. A process that is started at the same moment holds a copy of the handle until its own program runs, so
+/// to close ours would not be enough.
+#[derive(Debug)]
+struct DirLock(File);
+
+impl Drop for DirLock {
+    fn drop(&mut self) {
+        // If this fails, closing the file ends the lock.
+        drop(self.0.unlock());
+    }
+}
+
+fn take_lock(dir: &Path) -> Result<DirLock, OpenError> {
     let failed = |source| OpenError::not_writable(dir, source);
     let mut file = open_private(&dir.join(LOCK)).map_err(failed)?;
     match file.try_lock() {
@@ -243,7 +255,7 @@ fn take_lock(dir: &Path) -> Result<File, OpenError> {
     }
     // It only serves the message of whoever comes second, so a disk that has no room for it is no reason to stop.
     drop(write_pid(&mut file));
-    Ok(file)
+    Ok(DirLock(file))
 }
 
 fn write_pid(file: &mut File) -> io::Result<()> {
