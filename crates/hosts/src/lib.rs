@@ -10,7 +10,7 @@
 //! - [`word`]: it is the site's own word for something: as [`opaque`], but one word with dots may end like a host.
 //! - [`anything`]: nothing is known about it: bare names of hosts anywhere count as well.
 //! - [`document`]: it is a drawing: addresses, but not the names of its XML namespaces.
-//! - [`file`]: it is a picture or a sound: nothing, unless it is a drawing or an address in its place.
+//! - [`file()`]: it is a picture or a sound: nothing, unless it is a drawing or an address in its place.
 //! - [`html`]: it is a page: what says which page it is, or leads to another.
 //!
 //! What is written as a JSON object or list is read as [`anything`], whatever it should be: providers may be given it as one.
