@@ -21,7 +21,7 @@ const FRAME_HEADER_BYTES: u64 = 24;
 const HEADER_BYTES: usize = 100;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const LOG_MAGIC: [u8; 3] = [0x37, 0x7f, 0x06];
-/// How often the files are read again because SQLite wrote to them meanwhile. Whoever writes looks, too.
+/// How often the files are read again because SQLite wrote to them meanwhile. A writer looks, too.
 const TRIES_MAX: usize = 4;
 
 /// What SQLite says about the log.

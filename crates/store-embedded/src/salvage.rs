@@ -1,6 +1,6 @@
 //! A copy of the orders for the next process, when the files of the store were overwritten. What is in memory is believed first; a row that
 //! can still be read is believed if it adds up to its sums and agrees with the indices; and what cannot be saved is named in the
-//! trail, so that the next process lists it and nobody buys it again.
+//! trail, so that the next process lists it and it is not bought again.
 
 use crate::batch::write_kept;
 use crate::books;
@@ -19,7 +19,7 @@ pub(crate) fn save(
     last_version: u64,
 ) -> rusqlite::Result<()> {
     let copy = Connection::open(draft)?;
-    // Nobody reads it before it is whole and on the disk.
+    // It is not read before it is whole and on the disk.
     copy.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")?;
     schema::write(&copy)?;
     copy.execute_batch("BEGIN")?;

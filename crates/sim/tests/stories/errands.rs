@@ -3,7 +3,7 @@
 
 use crate::post::Taking;
 use crate::provider::token_of;
-use crate::world::{Node, recaptcha, turnstile, world};
+use crate::world::{Node, World, recaptcha, turnstile, world};
 use quittance_engine::Applied;
 use quittance_lifecycle::afterwards::{LISTENERS_MAX, TELL_PAUSES};
 use quittance_lifecycle::{Key, Passing, ReportOutcome, Tally, WhyIgnored};
@@ -223,20 +223,26 @@ fn an_exclusive_answer_is_taken_before_it_is_told() {
     assert_eq!(world.post.calls().iter().map(|(.., phase)| *phase).collect::<Vec<_>>(), ["taken"]);
 }
 
+/// Four hours after an order was placed whose only caller is a webhook that refuses so many calls.
+fn after_refusals(is_exclusive: bool, refusals: usize) -> World {
+    let world = world();
+    let node = world.node();
+    world.provider.solves("site", 5);
+    let order = if is_exclusive { recaptcha("site").exclusive() } else { recaptcha("site") };
+    let caller = node.asks(order);
+    caller.hangs_up();
+    listens(&node, caller.key(), HOOK);
+    world.post.on_call(HOOK, &vec![Taking::Refuses; refusals]);
+    world.after(4 * 3_600);
+    world
+}
+
 /// Promise: what did not reach its caller is never shown as delivered. A webhook that is down until the answer has expired leaves
 /// an answer that was bought for nothing, and usage says so, exclusive or shared.
 #[test]
 fn an_answer_whose_webhook_is_down_until_it_expires_is_waste() {
     for is_exclusive in [true, false] {
-        let world = world();
-        let node = world.node();
-        world.provider.solves("site", 5);
-        let order = if is_exclusive { recaptcha("site").exclusive() } else { recaptcha("site") };
-        let caller = node.asks(order);
-        caller.hangs_up();
-        listens(&node, caller.key(), HOOK);
-        world.post.on_call(HOOK, &[Taking::Refuses; TELL_PAUSES.len() + 1]);
-        world.after(4 * 3_600);
+        let world = after_refusals(is_exclusive, TELL_PAUSES.len() + 1);
         let books = world.books();
         assert_eq!((books.solved, books.wasted), (1, 1), "exclusive: {is_exclusive}");
     }
@@ -246,15 +252,7 @@ fn an_answer_whose_webhook_is_down_until_it_expires_is_waste() {
 #[test]
 fn an_answer_that_a_webhook_takes_at_a_later_try_is_not_waste() {
     for is_exclusive in [true, false] {
-        let world = world();
-        let node = world.node();
-        world.provider.solves("site", 5);
-        let order = if is_exclusive { recaptcha("site").exclusive() } else { recaptcha("site") };
-        let caller = node.asks(order);
-        caller.hangs_up();
-        listens(&node, caller.key(), HOOK);
-        world.post.on_call(HOOK, &[Taking::Refuses; 2]);
-        world.after(4 * 3_600);
+        let world = after_refusals(is_exclusive, 2);
         assert_eq!(world.post.calls_to(HOOK).len(), 3);
         assert_eq!(world.books().wasted, 0, "exclusive: {is_exclusive}");
     }

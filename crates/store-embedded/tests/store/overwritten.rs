@@ -31,7 +31,7 @@ fn length(path: &Path) -> u64 {
     fs::metadata(path).unwrap().len()
 }
 
-/// What is done to the folder of an open store, in words and in deed.
+/// What is done to the folder of an open store, and its name.
 type Way = (&'static str, fn(&Path));
 
 /// Ways that lose nothing which the running store does not have in memory.
